@@ -123,7 +123,10 @@ struct TraceOptions {
   std::string output;             // a file; by default, and with "-", standard output
   std::optional<size_t> depth;    // of svg and html: down to which modules are open
   std::string inputs;             // of a model folder: a safetensors file; by default made up
+  std::string input_names;        // of a model folder, at level fx: instead of inputs
+  std::string to_folder;          // of a model folder, at level fx: a Python package
   std::string model_class, dtype, attention;
+  bool check = false;  // of a model folder, at level fx: run the graph beside the model
   bool explain = false;
   bool pytorch_guards = false;
   bool list = false;

@@ -179,6 +179,13 @@ void add_trace(CLI::App& app) {
   command->add_option("--level", o->level, "aten: operators; fx: what was written")
       ->check(one_of({"aten", "fx"}))
       ->capture_default_str();
+  command->add_option("--input-names", o->input_names,
+                      "of a model folder, at level fx: what the graph takes, as input_ids,attention_mask,labels");
+  command->add_flag(
+      "--check", o->check,
+      "of a model folder, at level fx: run the graph beside the model at other sizes; exit status 1 when they differ");
+  command->add_option("--to-folder", o->to_folder,
+                      "of a model folder, at level fx: a Python package with the graph, which PyTorch runs");
   command->add_option("--mode", o->mode, "what to trace with, at level aten")
       ->check(one_of({"real", "fake", "symbolic"}))
       ->capture_default_str();

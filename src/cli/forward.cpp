@@ -23,6 +23,8 @@ void flatten(const std::string& name, const Value& value, NamedTensors& out) {
     out.emplace_back(name, value.to_tensor().contiguous());
   else if (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list)
     for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
+  else if (value.kind() == Value::Kind::dict)  // an output inside an output: text_model_output.last_hidden_state
+    for (const auto& [key, item] : value.to_dict().items) flatten(name + "." + key.to_string(), item, out);
 }
 
 ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& model) {

@@ -28,6 +28,12 @@ const std::map<std::string, const char*, std::less<>>& task_words() {
       {"question-answering", "the span of a text that answers"},
       {"sequence-classification", "labels of a text"},
       {"token-classification", "labels of words"},
+      {"image-feature-extraction", "features of a picture"},
+      {"image-classification", "labels of a picture"},
+      {"zero-shot-image-classification", "how well texts fit pictures"},
+      {"semantic-segmentation", "labels of a picture's points"},
+      {"masked-image-modeling", "the pixels of masked patches"},
+      {"backbone", "the outputs of stages, for other models"},
       {"special", "a part of another model"},
   };
   return words;

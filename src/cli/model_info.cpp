@@ -125,6 +125,8 @@ std::string human_count(double value) {
   return fmt::format("{:.0f} ", value);
 }
 
+bool takes_tokens(const PretrainedModel& model) { return model.main_input_name() == arg::input_ids.name; }
+
 void print_json(const InfoOptions& options, const PretrainedModel& model, const Summary& s, double flops) {
   using Json = nlohmann::ordered_json;
   Json out;
@@ -134,7 +136,7 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
   out["model_type"] = model.config().model_type();
   out["parameters"] = s.all.elements;
   out["parameter_bytes"] = s.all.bytes;
-  out["flops_per_token"] = flops;
+  out[takes_tokens(model) ? "flops_per_token" : "flops_per_sample"] = flops;
   out["settings"] = Json::object();
   for (const auto& [key, value] : main_settings(model.config())) out["settings"][key] = to_json(value);
   out["dtypes"] = Json::object();
@@ -148,8 +150,9 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
 
 void print_text(const InfoOptions& options, const PretrainedModel& model, const Summary& s, double flops) {
   using Align = Table::Align;
-  fmt::print("{}: {} ({}), {} parameters, {}, {}FLOPs a token\n", options.path, model.class_name(),
-             model.config().model_type(), with_thousands(s.all.elements), human_bytes(s.all.bytes), human_count(flops));
+  fmt::print("{}: {} ({}), {} parameters, {}, {}FLOPs a {}\n", options.path, model.class_name(), model.config().model_type(),
+             with_thousands(s.all.elements), human_bytes(s.all.bytes), human_count(flops),
+             takes_tokens(model) ? "token" : "sample");
   Table settings({{"setting"}, {"value", Align::right}});
   for (const auto& [key, value] : main_settings(model.config())) settings.add({key, value.str()});
   fmt::print("\n{}", settings.str());
@@ -222,7 +225,9 @@ void run_model_info(const InfoOptions& options) {
   if (!options.dtype.empty()) load.dtype = dtype_option(options.dtype);
   const std::shared_ptr<PretrainedModel> model = from_pretrained(folder, load);
   const ModelInputs inputs = model->example_inputs();
-  const double flops = forward_flops(*model, inputs) / static_cast<double>(inputs[arg::input_ids].numel());
+  const Tensor main = inputs.tensor(model->main_input_name());
+  const int64_t count = takes_tokens(*model) ? main.numel() : main.size(0);
+  const double flops = forward_flops(*model, inputs) / static_cast<double>(count);
   const Summary s = summary_of(*model, folder);
   options.json ? print_json(options, *model, s, flops) : print_text(options, *model, s, flops);
 }

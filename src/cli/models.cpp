@@ -166,6 +166,15 @@ ModelInputs made_up_inputs(const std::string& folder, const PretrainedModel& mod
   return inputs;
 }
 
+// Features of sound [batch, frames, size] whose mask is over their frames.
+static bool heard_length(std::string_view name, const Tensor& features, const Kwargs& inputs) {
+  if (name != "input_features") return false;
+  for (const auto& [other, value] : inputs)
+    if (other == "attention_mask" && value.is_tensor() && value.to_tensor().dim() == 2)
+      return value.to_tensor().size(1) == features.size(1);
+  return false;
+}
+
 std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {
   std::vector<std::string> out;
   for (const auto& [name, value] : inputs) {
@@ -176,10 +185,14 @@ std::vector<std::string> usual_dynamic_sizes(const Kwargs& inputs) {
     const auto dims = static_cast<size_t>(value.to_tensor().dim());
     // Pictures and features of sound have sizes of their own, which the model may fix.
     const bool own = !wide && dims > 2 && is_floating(value.to_tensor().dtype()) && !name.ends_with("mask");
-    const size_t length = own ? dims : dims - (wide ? 2 : 1);
+    const size_t length = own ? (heard_length(name, value.to_tensor(), inputs) ? 1 : dims) : dims - (wide ? 2 : 1);
     std::string text = name + "=batch";
+    const bool picture = name == "pixel_values" || name == "bool_masked_pos";  // as large as the model's
     for (size_t i = 1; i < dims; ++i)
-      text += i != length || name == "mc_token_ids" ? ",*" : decoder ? ",decoder_seq" : encoder ? ",encoder_seq" : ",seq";
+      text += i != length || name == "mc_token_ids" || picture ? ",*"
+              : decoder                                        ? ",decoder_seq"
+              : encoder                                        ? ",encoder_seq"
+                                                               : ",seq";
     out.push_back(std::move(text));
   }
   return out;

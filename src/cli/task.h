@@ -1,5 +1,6 @@
-// The commands that do one thing with texts: tokenize, embed, classify, fill, answer, summarize, translate, chat. What they have in
-// common: texts come from -p or, a line each, from --file; --json prints one document a text, on a line of its own.
+// The commands that do one thing with texts, pictures or sounds: tokenize, embed, classify, fill, answer, summarize, translate, chat, segment,
+// match, transcribe. What they have in common: texts come from -p or, a line each, from --file, pictures from --image and sounds from
+// --audio; --json prints one document for each, on a line of its own.
 #pragma once
 
 #include <cstddef>
@@ -46,18 +47,48 @@ struct TokenizeOptions {
 };
 void run_tokenize(const TokenizeOptions& options);
 
-struct EmbedCommandOptions : TaskOptions {
+// Files of pictures and sounds, each of which is one input, and how large they may be.
+struct MediaOptions {
+  std::vector<std::string> images, sounds;
+  std::optional<size_t> max_pixels;
+  std::optional<double> max_seconds;
+};
+
+struct EmbedCommandOptions : TaskOptions, MediaOptions {
   std::string pool, output;
   std::optional<std::string> prompt_name, prefix;
   bool normalize = false;
 };
 void run_embed(const EmbedCommandOptions& options);
 
-struct ClassifyCommandOptions : TaskOptions {
+struct ClassifyCommandOptions : TaskOptions, MediaOptions {
   bool pairs = false;
   size_t top = 1;
 };
 void run_classify(const ClassifyCommandOptions& options);
+
+// Of --image or --audio; UserError where both are given, or -p as well.
+void run_embed_images(const EmbedCommandOptions& options);
+void run_classify_media(const ClassifyCommandOptions& options);
+// An embedding as a line of JSON: what it is of, under `key`, and the numbers.
+std::string embedding_line(const std::string& key, const std::string& text, const float* values, size_t count);
+void write_embeddings(const std::string& path, const std::string& ending, const std::string& key,
+                      const std::vector<std::string>& texts, const Tensor& vectors);
+
+struct SegmentOptions : TaskOptions, MediaOptions {
+  std::string output;  // a .png file; of several pictures a folder
+};
+void run_segment(const SegmentOptions& options);
+
+struct MatchOptions : TaskOptions, MediaOptions {
+  std::string pattern = "{}";  // what each text becomes
+};
+void run_match(const MatchOptions& options);
+
+struct TranscribeOptions : TaskOptions, MediaOptions {
+  std::string times = "none";  // word or char
+};
+void run_transcribe(const TranscribeOptions& options);
 
 struct FillCommandOptions : TaskOptions {
   size_t top = 5;

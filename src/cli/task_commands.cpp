@@ -14,13 +14,30 @@ void add_texts(CLI::App& command, std::vector<std::string>& prompts, std::string
   command.add_option("--file", file, "a file with a text a line; - reads standard input");
 }
 
-void add_common(CLI::App& command, TaskOptions& o, const char* text) {
+void add_model(CLI::App& command, TaskOptions& o) {
   command.add_option("model", o.model, "a model folder, tiny-lm, or ORG/NAME[@REVISION] in the hub's cache")->required();
-  add_texts(command, o.prompts, o.file, text);
   add_class(&command, o.model_class);
   add_dtype(&command, o.dtype, "compute in this; by default as the weights are");
   add_attention(&command, o.attention);
-  add_json(&command, o.json, "for programs to read: a JSON document a text, each on a line");
+  add_json(&command, o.json, "for programs to read: a JSON document for each input, on a line of its own");
+}
+
+void add_common(CLI::App& command, TaskOptions& o, const char* text) {
+  add_model(command, o);
+  add_texts(command, o.prompts, o.file, text);
+}
+
+CLI::Option* add_images(CLI::App& command, MediaOptions& o) {
+  command.add_option("--max-pixels", o.max_pixels, "a picture of more is refused; by default 178956970")->check(positive());
+  return command.add_option("--image", o.images, "a PNG, JPEG or WebP file (may be given several times)")
+      ->allow_extra_args(false);
+}
+
+CLI::Option* add_sounds(CLI::App& command, MediaOptions& o) {
+  command.add_option("--max-seconds", o.max_seconds, "a sound that lasts longer is refused; by default 21600")
+      ->check(positive());
+  return command.add_option("--audio", o.sounds, "a WAV, FLAC or Ogg file (may be given several times)")
+      ->allow_extra_args(false);
 }
 
 void add_batches(CLI::App& command, TaskOptions& o) {
@@ -43,9 +60,10 @@ void add_tokenize(CLI::App& app) {
 
 void add_embed(CLI::App& app) {
   auto o = std::make_shared<EmbedCommandOptions>();
-  CLI::App* command = app.add_subcommand("embed", "Vectors of texts, as sentence-transformers makes them");
+  CLI::App* command = app.add_subcommand("embed", "Vectors of texts, as sentence-transformers makes them, or of pictures");
   command->group(use_group);
   add_common(*command, *o, "a text");
+  add_images(*command, *o);
   add_batches(*command, *o);
   command->add_option("--pool", o->pool,
                       "mean, cls, max, last, mean_sqrt_len_tokens or weightedmean; by default as the folder says, or mean");
@@ -58,13 +76,50 @@ void add_embed(CLI::App& app) {
 
 void add_classify(CLI::App& app) {
   auto o = std::make_shared<ClassifyCommandOptions>();
-  CLI::App* command = app.add_subcommand("classify", "Labels of texts with their scores, or of the words in them");
+  CLI::App* command =
+      app.add_subcommand("classify", "Labels of texts, pictures or sounds with their scores, or of the words in texts");
   command->group(use_group);
   add_common(*command, *o, "a text");
+  add_images(*command, *o);
+  add_sounds(*command, *o);
   add_batches(*command, *o);
   command->add_flag("--pairs", o->pairs, "each text is two, with a tab between them");
   command->add_option("--top", o->top, "so many labels of a text")->check(positive())->capture_default_str();
   command->callback([o] { run_classify(*o); });
+}
+
+void add_segment(CLI::App& app) {
+  auto o = std::make_shared<SegmentOptions>();
+  CLI::App* command = app.add_subcommand("segment", "Which label each pixel of a picture has");
+  command->group(use_group);
+  add_model(*command, *o);
+  add_images(*command, *o)->required();
+  command->add_option("-o,--output", o->output,
+                      "a .png file to write, each label in a colour of its own; of several pictures a folder");
+  command->callback([o] { run_segment(*o); });
+}
+
+void add_match(CLI::App& app) {
+  auto o = std::make_shared<MatchOptions>();
+  CLI::App* command =
+      app.add_subcommand("match", "Which of several texts fits a picture, with probabilities (CLIP, SigLIP)");
+  command->group(use_group);
+  add_common(*command, *o, "a text");
+  add_images(*command, *o)->required();
+  command->add_option("--template", o->pattern, "what each text becomes: \"This is a photo of {}.\"")->capture_default_str();
+  command->callback([o] { run_match(*o); });
+}
+
+void add_transcribe(CLI::App& app) {
+  auto o = std::make_shared<TranscribeOptions>();
+  CLI::App* command = app.add_subcommand("transcribe", "What is said in a sound");
+  command->group(use_group);
+  add_model(*command, *o);
+  add_sounds(*command, *o)->required();
+  command->add_option("--times", o->times, "when each was said: word or char")
+      ->check(CLI::IsMember({"none", "word", "char"}))
+      ->capture_default_str();
+  command->callback([o] { run_transcribe(*o); });
 }
 
 void add_fill(CLI::App& app) {
@@ -128,6 +183,9 @@ void add_task_commands(CLI::App& app) {
   add_tokenize(app);
   add_embed(app);
   add_classify(app);
+  add_segment(app);
+  add_match(app);
+  add_transcribe(app);
   add_fill(app);
   add_answer(app);
   add_rewrite(app, "summarize", "A shorter text that says the same");

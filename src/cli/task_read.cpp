@@ -38,28 +38,6 @@ std::string cell_text(const std::string& text) {
   return at < out.size() ? out.substr(0, at) + "..." : out;
 }
 
-std::string embedding_line(const std::string& text, const float* values, size_t count) {
-  // Of a float its own shortest text, not the double's that it is.
-  std::string out = TaskJson{{"text", text}}.dump(-1, ' ', false, TaskJson::error_handler_t::replace);
-  out.pop_back();
-  out += ",\"embedding\":[";
-  for (size_t i = 0; i < count; ++i) out += fmt::format("{}{}", i == 0 ? "" : ",", values[i]);
-  return out + "]}\n";
-}
-
-void write_embeddings(const std::string& path, const std::string& ending, const std::vector<std::string>& texts,
-                      const Tensor& vectors) {
-  if (ending == "npy") return save_npy(path, vectors);
-  if (ending == "safetensors") return save_safetensors(path, {{"embeddings", vectors}});
-  FileWriter file(path);
-  const auto size = static_cast<size_t>(vectors.size(1));
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string line = embedding_line(texts[i], vectors.data_as<float>() + i * size, size);
-    file.write(line.data(), line.size());
-  }
-  file.commit();
-}
-
 Tokenizer tokenizer_at(const std::string& name) {
   const bool file = std::filesystem::is_regular_file(name);
   return Tokenizer::from_file(file ? name : model_folder(name));
@@ -93,7 +71,30 @@ void run_tokenize(const TokenizeOptions& o) {
   }
 }
 
+std::string embedding_line(const std::string& key, const std::string& text, const float* values, size_t count) {
+  // Of a float its own shortest text, not the double's that it is.
+  std::string out = TaskJson{{key, text}}.dump(-1, ' ', false, TaskJson::error_handler_t::replace);
+  out.pop_back();
+  out += ",\"embedding\":[";
+  for (size_t i = 0; i < count; ++i) out += fmt::format("{}{}", i == 0 ? "" : ",", values[i]);
+  return out + "]}\n";
+}
+
+void write_embeddings(const std::string& path, const std::string& ending, const std::string& key,
+                      const std::vector<std::string>& texts, const Tensor& vectors) {
+  if (ending == "npy") return save_npy(path, vectors);
+  if (ending == "safetensors") return save_safetensors(path, {{"embeddings", vectors}});
+  FileWriter file(path);
+  const auto size = static_cast<size_t>(vectors.size(1));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string line = embedding_line(key, texts[i], vectors.data_as<float>() + i * size, size);
+    file.write(line.data(), line.size());
+  }
+  file.commit();
+}
+
 void run_embed(const EmbedCommandOptions& o) {
+  if (!o.images.empty()) return run_embed_images(o);
   const std::string ending = o.output.empty() ? "" : ending_of(o.output, {"npy", "safetensors", "jsonl"});
   const std::vector<std::string> texts = texts_of("embed", o);
   SentenceEncoderOptions options;
@@ -109,10 +110,10 @@ void run_embed(const EmbedCommandOptions& o) {
   embed.progress = progress_bar("embed");
   const Tensor vectors = encoder.embed(texts, embed);
   const auto size = static_cast<size_t>(vectors.size(1));
-  if (!o.output.empty()) write_embeddings(o.output, ending, texts, vectors);
+  if (!o.output.empty()) write_embeddings(o.output, ending, "text", texts, vectors);
   if (o.json && o.output.empty())
     for (size_t i = 0; i < texts.size(); ++i)
-      fmt::print("{}", embedding_line(texts[i], vectors.data_as<float>() + i * size, size));
+      fmt::print("{}", embedding_line("text", texts[i], vectors.data_as<float>() + i * size, size));
   else if (o.json)
     print_json_line({{"output", o.output}, {"texts", texts.size()}, {"dimension", size}});
   else if (!o.output.empty() && is_quiet())
@@ -150,6 +151,7 @@ void classify_words(const ClassifyCommandOptions& o, const Classifier& classifie
 }  // namespace
 
 void run_classify(const ClassifyCommandOptions& o) {
+  if (!o.images.empty() || !o.sounds.empty()) return run_classify_media(o);
   const std::vector<std::string> lines = texts_of("classify", o);
   std::vector<TextInput> texts;
   for (size_t i = 0; i < lines.size(); ++i)

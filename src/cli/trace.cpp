@@ -17,7 +17,9 @@
 #include "calque/graph/code.h"
 #include "calque/graph/draw.h"
 #include "calque/graph/text.h"
+#include "calque/hub/hf_tracer.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/hub/trace_check.h"
 #include "calque/trace/make_fx.h"
 #include "calque/trace/tracer.h"
 #include "cli/command.h"
@@ -122,12 +124,50 @@ TraceSource traced_model(const TraceOptions& o) {
     for (size_t i = 0; i < names.size(); ++i) kwargs.emplace_back(names[i], in[i]);
     return model->call({}, kwargs);
   };
-  for (const std::string& name : model->argument_names())
-    if (std::find(out.names.begin(), out.names.end(), name) == out.names.end())
-      out.fx.concrete_args.emplace_back(name, Value());
-  for (size_t i = 0; i < out.names.size(); ++i) out.fx.examples.emplace_back(out.names[i], out.inputs[i]);
-  out.fx.symbolic = true;
   return out;
+}
+
+std::vector<std::string> listed_names(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end == begin)
+      throw UserError("trace: --input-names " + text +
+                      " has an empty name; expected names with a comma between them, as input_ids,attention_mask");
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+// The graph of a model folder as its author wrote it, checked and written as the options say.
+std::shared_ptr<TracedModel> symbolic_graph(const TraceOptions& o) {
+  const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, o.attention});
+  SymbolicTraceOptions options;
+  std::vector<std::string> names;
+  if (!o.inputs.empty() && !o.input_names.empty())
+    throw UserError("trace: --inputs names the inputs by what its file holds; leave --input-names or --inputs out");
+  if (!o.input_names.empty()) {
+    names = listed_names(o.input_names);
+  } else {
+    const ModelInputs inputs = o.inputs.empty() ? model->example_inputs() : read_model_inputs("trace", o.inputs, *model);
+    for (const auto& [name, value] : inputs.to_kwargs(model->arguments())) {
+      names.push_back(name);
+      if (!o.inputs.empty()) options.dummy_inputs.emplace_back(name, value);
+    }
+  }
+  if (std::ranges::find(names, "past_key_values") == names.end()) without_cache(*model);
+  std::shared_ptr<TracedModel> traced = symbolic_trace(*model, names, options);
+  if (!o.to_folder.empty()) save_traced_model(*traced, o.to_folder);
+  if (!o.check) return traced;
+  const ExampleSizes sizes{.batch = 3, .length = 9, .decoder_length = 6, .choices = 4};
+  const TraceCheck check = check_trace(*model, *traced, sample_inputs(*model, names, sizes));
+  fmt::print(stderr, "{} outputs of graph and model beside each other, batch {}, length {}: ", check.outputs.size(),
+             sizes.batch, sizes.length);
+  fmt::print(stderr, "{}\n", check.differences.empty() ? "equal" : "different");
+  for (const std::string& difference : check.differences) fmt::print(stderr, "  {}\n", difference);
+  if (!check.differences.empty()) throw ExitStatus{1};
+  return traced;
 }
 
 // A graph with what keeps it, and how to draw it.
@@ -177,6 +217,10 @@ DrawnGraph graph_of(const TraceOptions& o) {
   const bool is_model = names_model(o.model);
   if (!is_model) refuse_model_options("trace", {o.model, o.model_class, o.dtype, o.attention});
   if (!is_model && (o.model.ends_with(".pt2") || std::filesystem::is_regular_file(o.model))) return program_graph(o);
+  if (is_model && o.level == "fx") {
+    const std::shared_ptr<TracedModel> traced = symbolic_graph(o);
+    return {traced, &traced->graph(), draw_options(o), {}};
+  }
   const TraceSource source = is_model ? traced_model(o) : traced_example(o);
   const GradModeScope no_grad(false);
   DrawnGraph out{{}, nullptr, draw_options(o), {}};
@@ -213,6 +257,10 @@ void run_trace(const TraceOptions& o) {
   }
   if (o.level == "fx" && o.explain)
     throw UserError("trace: --explain speaks of guards, which level aten has; leave --level fx out");
+  const bool of_model = o.level == "fx" && names_model(o.model);
+  for (const auto& [option, given] : {std::pair("--input-names", !o.input_names.empty()), std::pair("--check", o.check),
+                                      std::pair("--to-folder", !o.to_folder.empty())})
+    if (given && !of_model) throw UserError(std::string("trace: ") + option + " is for a model folder with --level fx");
   const std::string format = format_of(o);  // before the work
   const DrawnGraph found = graph_of(o);
   put(drawn(*found.graph, format, found.draw), o.output);

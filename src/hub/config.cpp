@@ -398,7 +398,9 @@ Config Config::nested(std::string_view key) const {
   const Value* value = find(key);
   if (!value || value->is_none()) return {};
   if (value->kind() != Value::Kind::dict) wrong(key, "an object", value);
-  return Config(items_of(*value), where_ + ": " + std::string(key));
+  Config inner(items_of(*value), where_ + ": " + std::string(key));
+  inner.attention_implementation = attention_implementation;
+  return inner;
 }
 
 // ---- out ------------------------------------------------------------------------------------------------------------

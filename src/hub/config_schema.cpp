@@ -54,14 +54,32 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
           "cross_attention_hidden_size",
           "n_positions",
           "rotary_dim",
-          "max_position_embeddings"}},
+          "moe_intermediate_size",
+          "shared_expert_intermediate_size",
+          "kv_lora_rank",
+          "q_lora_rank",
+          "qk_rope_head_dim",
+          "qk_nope_head_dim",
+          "v_head_dim",
+          "ffn_hidden_size",
+          "max_position_embeddings",
+          "num_channels",
+          "projection_dim"}},
+        {KeyKind::sizes, {"image_size", "patch_size", "hidden_sizes"}},
+        {KeyKind::stages, {"depths"}},
         {KeyKind::repeats, {"pretraining_tp"}},
         {KeyKind::rows, {"type_vocab_size"}},
         {KeyKind::heads,
          {"num_attention_heads", "num_heads", "n_head", "n_heads", "attention_heads", "num_key_value_heads",
-          "encoder_attention_heads", "decoder_attention_heads"}},
-        {KeyKind::length, {"window_size", "original_max_position_embeddings"}},
-        {KeyKind::count, {"chunk_size_feed_forward", "encoder_no_repeat_ngram_size", "no_repeat_ngram_size"}},
+          "encoder_attention_heads", "decoder_attention_heads", "num_kv_heads", "num_local_experts", "n_routed_experts",
+          "num_experts_per_tok", "n_group", "topk_group"}},
+        {KeyKind::length,
+         {"window_size", "original_max_position_embeddings", "decoder_sparse_step", "no_rope_layer_interval",
+          "sliding_window_pattern"}},
+        {KeyKind::rows, {"num_experts", "n_shared_experts", "num_nextn_predict_layers"}},
+        {KeyKind::count,
+         {"sliding_window", "max_window_layers", "first_k_dense_replace", "chunk_size_feed_forward",
+          "encoder_no_repeat_ngram_size", "no_repeat_ngram_size"}},
         {KeyKind::probability, {"hidden_dropout_prob", "attention_probs_dropout_prob",
                                 "hidden_dropout",      "attention_dropout",
                                 "activation_dropout",  "dropout",
@@ -72,16 +90,23 @@ const std::map<std::string_view, KeyKind, std::less<>>& common_kinds() {
                                 "pooler_dropout",      "qa_dropout",
                                 "seq_classif_dropout", "summary_first_dropout",
                                 "encoder_layerdrop",   "decoder_layerdrop",
-                                "layerdrop",           "summary_last_dropout"}},
+                                "layerdrop",           "summary_last_dropout",
+                                "drop_path_rate",      "residual_dropout",
+                                "embedding_dropout"}},
         {KeyKind::magnitude,
-         {"layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "initializer_range", "init_std", "initializer_factor",
-          "rope_parameters.beta_fast", "rope_parameters.beta_slow"}},
+         {"layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_epsilon", "initializer_range", "init_std",
+          "initializer_factor", "rope_parameters.beta_fast", "rope_parameters.beta_slow"}},
         {KeyKind::positive,
-         {"rope_theta", "rope_parameters.rope_theta", "rope_parameters.factor", "rope_parameters.low_freq_factor",
-          "rope_parameters.high_freq_factor", "rope_parameters.short_factor", "rope_parameters.long_factor"}},
-        {KeyKind::fraction, {"partial_rotary_factor", "rope_parameters.partial_rotary_factor"}},
+         {"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping", "logits_scaling", "swiglu_limit",
+          "rope_theta", "rope_local_base_freq", "rotary_emb_base", "rope_parameters.rope_theta", "rope_parameters.factor",
+          "rope_parameters.low_freq_factor", "rope_parameters.high_freq_factor", "rope_parameters.short_factor",
+          "rope_parameters.long_factor"}},
+        {KeyKind::fraction, {"partial_rotary_factor", "rotary_pct", "rope_parameters.partial_rotary_factor"}},
         {KeyKind::length, {"rope_parameters.original_max_position_embeddings"}},
-        {KeyKind::number, {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim"}},
+        {KeyKind::number,
+         {"rope_parameters.attention_factor", "rope_parameters.mscale", "rope_parameters.mscale_all_dim",
+          "logit_scale_init_value", "embedding_multiplier", "residual_multiplier", "attention_multiplier",
+          "router_aux_loss_coef", "routed_scaling_factor", "swiglu_alpha", "router_jitter_noise"}},
     };
     std::map<std::string_view, KeyKind, std::less<>> out;
     for (const KindKeys& row : table)
@@ -104,8 +129,10 @@ std::optional<NumberRule> number_rule(KeyKind kind) {
   switch (kind) {
     case KeyKind::layers:
     case KeyKind::repeats: return NumberRule{true, 0, most_layers};
-    case KeyKind::groups: return NumberRule{true, 1, most_layers};
+    case KeyKind::groups:
+    case KeyKind::stages: return NumberRule{true, 1, most_layers};
     case KeyKind::size:
+    case KeyKind::sizes:
     case KeyKind::heads: return NumberRule{true, 1, largest_size};
     case KeyKind::rows: return NumberRule{true, 0, largest_size};
     case KeyKind::rows_or_not: return NumberRule{true, -1, largest_size};
@@ -143,6 +170,8 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
   if (!rule) return check_token(config, key, value);
   // One of each layer or stage.
   if (value.kind() == Value::Kind::list || value.kind() == Value::Kind::tuple) {
+    const bool needed = kind == KeyKind::sizes || kind == KeyKind::stages;
+    if (needed && value.to_items().empty()) refuse(config, key, value, "one number or more");
     for (const Value& one : value.to_items()) check_value(config, kind, key, one);
     return;
   }
@@ -162,8 +191,10 @@ void check_value(const Config& config, KeyKind kind, std::string_view key, const
 template <class F>
 void for_each_rule(const Config& config, const Architecture* architecture, F&& f) {
   for (const auto& [key, value] : config.items()) {
-    if (const std::optional<KeyKind> kind = key_kind(architecture, key)) f(*kind, key, value);
-    if (value.kind() != Value::Kind::dict) continue;
+    // An object is no number: who needs one refuses it.
+    const bool object = value.kind() == Value::Kind::dict;
+    if (const std::optional<KeyKind> kind = key_kind(architecture, key); kind && !object) f(*kind, key, value);
+    if (!object) continue;
     // transformers 4 calls rope_parameters rope_scaling.
     const std::string under = (key == "rope_scaling" ? "rope_parameters" : key) + ".";
     for (const auto& [name, inner] : value.to_dict().items)
@@ -217,16 +248,27 @@ void check_schema(const Config& config, const Architecture* architecture) {
 
 void check_limits(const Config& config, const Architecture* architecture, const ModelLimits& limits) {
   if (!architecture) return;
-  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+  const auto check = [&](KeyKind kind, std::string_view key, const Value& value) {
     if (value.kind() != Value::Kind::integer) return;
-    const bool sized =
-        kind == KeyKind::size || kind == KeyKind::rows || kind == KeyKind::rows_or_not || kind == KeyKind::heads;
-    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups;
+    const bool sized = kind == KeyKind::size || kind == KeyKind::sizes || kind == KeyKind::rows ||
+                       kind == KeyKind::rows_or_not || kind == KeyKind::heads;
+    const bool layered = kind == KeyKind::layers || kind == KeyKind::groups || kind == KeyKind::stages;
     if (layered && value.to_int() > limits.layers)
       refuse(config, key, value, "at most " + std::to_string(limits.layers) + " layers: " + limits.reason);
     if (sized && value.to_int() > limits.parameters)
       refuse(config, key, value, "at most " + std::to_string(limits.parameters) + ": " + limits.reason);
+  };
+  for_each_rule(config, architecture, [&](KeyKind kind, std::string_view key, const Value& value) {
+    if (value.kind() != Value::Kind::list) return check(kind, key, value);
+    for (const Value& one : value.to_items()) check(kind, key, one);
   });
+  // The parts of a configuration that describe models of their own ("text_config").
+  for (const auto& [key, value] : config.items()) {
+    const Value* type = value.kind() == Value::Kind::dict ? value.to_dict().find("model_type") : nullptr;
+    if (!type || type->kind() != Value::Kind::string) continue;
+    if (const Architecture* inner = model_registry().find(type->to_string()))
+      check_limits(config.nested(key), inner, limits);
+  }
   for (const std::vector<std::string>& table : architecture->schema.tables) {
     int64_t elements = 1;
     std::string names;

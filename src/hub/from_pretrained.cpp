@@ -95,6 +95,12 @@ const ModelClass& choose_class(const Config& config, const LoadOptions& options)
 // A class of one architecture with the configuration of another one: what they share counts.
 Config config_for(const Config& config, const Architecture& architecture) {
   if (config.model_type() == architecture.model_type) return config;
+  // Of a model of several parts ("text_config", "vision_config") a part's own, which says its type.
+  for (const auto& [key, value] : config.items()) {
+    const Value* type = value.kind() == Value::Kind::dict ? value.to_dict().find("model_type") : nullptr;
+    if (type && type->kind() == Value::Kind::string && type->to_string() == architecture.model_type)
+      return config.nested(key);
+  }
   Config::Items items = config.items();
   bool named = false;
   for (auto& [key, value] : items) {

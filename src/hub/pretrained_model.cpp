@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/hub/tie_weights.h"
+#include "calque/nn/convolution.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/operators.h"
@@ -63,6 +64,9 @@ void PretrainedModel::init_weights(Module& module) {
   if (auto* linear = dynamic_cast<Linear*>(&module)) {
     init::normal_(linear->weight, 0, range);
     if (linear->bias.defined()) init::zeros_(linear->bias);
+  } else if (auto* convolution = dynamic_cast<ConvBase*>(&module)) {
+    init::normal_(convolution->weight, 0, range);
+    if (convolution->bias.defined()) init::zeros_(convolution->bias);
   } else if (auto* embedding = dynamic_cast<Embedding*>(&module)) {
     init::normal_(embedding->weight, 0, range);
     if (embedding->options.padding_idx) {
@@ -72,6 +76,8 @@ void PretrainedModel::init_weights(Module& module) {
   } else if (auto* norm = dynamic_cast<LayerNorm*>(&module)) {
     if (norm->weight.defined()) init::ones_(norm->weight);
     if (norm->bias.defined()) init::zeros_(norm->bias);
+  } else if (auto* batch_norm = dynamic_cast<RunningNorm*>(&module)) {
+    batch_norm->reset_parameters();
   }
 }
 

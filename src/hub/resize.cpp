@@ -163,6 +163,20 @@ Linear* get_output_embeddings(PretrainedModel& model) {
   return own && *own ? &own->get() : nullptr;
 }
 
+// Of the configuration, and of the text's inside it.
+static void set_vocabulary(Config& config, int64_t rows) {
+  if (config.has("vocab_size")) config.set("vocab_size", rows);
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : config.items())
+    if (value.kind() == Value::Kind::dict && value.to_dict().find("model_type") && value.to_dict().find("vocab_size"))
+      parts.push_back(key);
+  for (const std::string& key : parts) {
+    Config inner = config.nested(key);
+    inner.set("vocab_size", rows);
+    config.set(key, dict({inner.items().begin(), inner.items().end()}));
+  }
+}
+
 Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t> new_num_tokens,
                                    const ResizeOptions& options) {
   Embedding& embedding = get_input_embeddings(model);
@@ -182,8 +196,7 @@ Embedding& resize_token_embeddings(PretrainedModel& model, std::optional<int64_t
     if (auto* columns = dynamic_cast<VocabularyColumns*>(module))
       resize_columns(model, columns->vocabulary_columns(), rows, options);
     resize_final_bias(*module, rows);
-    if (auto* part = dynamic_cast<PretrainedModel*>(module); part && part->config().has("vocab_size"))
-      part->config().set("vocab_size", rows);
+    if (auto* part = dynamic_cast<PretrainedModel*>(module)) set_vocabulary(part->config(), rows);
   }
   model.tie_weights();
   return embedding;

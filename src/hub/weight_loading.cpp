@@ -10,6 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/file/mapped_file.h"
+#include "calque/hub/weight_form.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
@@ -73,6 +74,8 @@ std::vector<std::string> spellings(const std::string& key) {
       {".weight_v", ".parametrizations.weight.original1"},
       {".parametrizations.weight.original0", ".weight_g"},
       {".parametrizations.weight.original1", ".weight_v"},
+      {"encoder.layer.", "encoder.layers."},  // AltCLIP is written either way
+      {"encoder.layers.", "encoder.layer."},
   };
   std::vector<std::string> out{key};
   for (const auto& [from, to] : older) {
@@ -347,7 +350,11 @@ void refuse_if_wrong(const PretrainedModel& model, const LoadReport& report, con
 
 }  // namespace
 
-LoadReport load_weights(PretrainedModel& model, const Checkpoint& checkpoint, const WeightOptions& options) {
+LoadReport load_weights(PretrainedModel& model, const Checkpoint& given, const WeightOptions& options) {
+  const auto* own = dynamic_cast<const OwnWeightForm*>(&model.base_model());
+  const WeightForm form = own ? own->weight_form() : WeightForm{};
+  const Checkpoint checkpoint =
+      form.empty() ? given : Checkpoint::of(form.of_model(given.tensors(), options.values), given.where());
   LoadTargets targets;
   collect_targets(model, "", targets);
   KeyMatcher matcher(model, targets, checkpoint, options);

@@ -90,9 +90,6 @@ MelFilters filters_of(const SoundSettings& s) {
   return MelFilters({s.fft / 2 + 1, s.bins, s.rate, 0, 8000, MelScale::slaney});
 }
 
-double log10_of(double x) { return std::log10(x); }
-double log_of(double x) { return std::log(x); }
-
 struct Spread {
   double mean = 0, variance = 0;
 };
@@ -150,7 +147,8 @@ struct FeatureExtractor::Impl {
       Spread spread;
       if (settings.normalize) spread = spread_of(one.samples.data(), own, 1);
       const double scale = settings.normalize ? 1 / std::sqrt(spread.variance + 1e-7) : 1;
-      for (size_t i = 0; i < own; ++i) to[i] = static_cast<float>((static_cast<double>(one.samples[i]) - spread.mean) * scale);
+      for (size_t i = 0; i < own; ++i)
+        to[i] = static_cast<float>((static_cast<double>(one.samples[i]) - spread.mean) * scale);
       row += length;
     }
     if (with_mask) out.attention_mask = mask_of(lengths, length);
@@ -173,7 +171,7 @@ struct FeatureExtractor::Impl {
       const int64_t own = std::min(std::ssize(one.samples), length);
       std::ranges::fill(padded, static_cast<float>(settings.padding_value));
       std::copy_n(one.samples.begin(), own, padded.begin() + (settings.pad_left ? length - own : 0));
-      const CountedVector<double> logs = log_mel(padded, 1, frames, *filters, count, 1e-10, log10_of);
+      const CountedVector<double> logs = log_mel(padded, 1, frames, *filters, count, 1e-10, MelLog::ten);
       const double least = *std::ranges::max_element(logs) - 8;
       for (int64_t f = 0; f < settings.bins; ++f)
         for (int64_t t = 0; t < count; ++t)
@@ -203,7 +201,7 @@ struct FeatureExtractor::Impl {
     for (size_t i = 0; i < waveforms.size(); ++i, row += length * bins) {
       const auto own = static_cast<size_t>(lengths[i]), step = static_cast<size_t>(bins);
       CountedVector<double> logs =
-          log_mel(waveforms[i].samples, 32768, frames, *filters, lengths[i], 1.192092955078125e-07, log_of);
+          log_mel(waveforms[i].samples, 32768, frames, *filters, lengths[i], 1.192092955078125e-07, MelLog::natural);
       for (size_t f = 0; f < step; ++f) {
         const Spread spread = spread_of(logs.data() + f, own, step);
         const double mean = settings.normalize_means ? spread.mean : 0;
@@ -243,8 +241,8 @@ SoundFeatures FeatureExtractor::extract(std::span<const Waveform> waveforms, con
   if (waveforms.empty()) throw UserError("features of no sounds were asked for; expected at least one");
   for (const Waveform& one : waveforms) {
     if (one.rate != rate())
-      throw UserError("a sound of " + std::to_string(one.rate) + " samples a second, but the model takes " + std::to_string(rate()) +
-                      "; resampled() changes it");
+      throw UserError("a sound of " + std::to_string(one.rate) + " samples a second, but the model takes " +
+                      std::to_string(rate()) + "; resampled() changes it");
     if (one.samples.empty()) throw UserError("a sound without samples");
   }
   const bool with_mask = options.attention_mask.value_or(impl_->settings.attention_mask);

@@ -52,7 +52,9 @@ Extent wanted_extent(Extent e, const PictureSize& size) {
   return {*size.height, *size.width};
 }
 
-Picture resized_to(const Picture& picture, Extent to, Resample filter) { return resized(picture, to.height, to.width, filter); }
+Picture resized_to(const Picture& picture, Extent to, Resample filter) {
+  return resized(picture, to.height, to.width, filter);
+}
 
 // The picture on a black ground, from this corner on.
 Picture on_ground(const Picture& picture, Extent ground, int64_t top, int64_t left) {
@@ -61,7 +63,8 @@ Picture on_ground(const Picture& picture, Extent ground, int64_t top, int64_t le
                     " cannot be padded to " + std::to_string(ground.height) + " x " + std::to_string(ground.width));
   Picture out(ground.height, ground.width, picture.channels);
   for (int64_t y = 0; y < picture.height; ++y)
-    std::memcpy(out.row(top + y) + left * picture.channels, picture.row(y), static_cast<size_t>(picture.width * picture.channels));
+    std::memcpy(out.row(top + y) + left * picture.channels, picture.row(y),
+                static_cast<size_t>(picture.width * picture.channels));
   return out;
 }
 
@@ -79,7 +82,8 @@ Picture donut_fitted(Picture picture, const ImageSettings& s) {
                     lies(page.height, page.width) != lies(picture.height, picture.width);
   if (s.align_long_axis && turn) picture = turned(std::move(picture), 6);
   if (s.resize)
-    picture = resized_to(picture, with_shortest_edge({picture.height, picture.width}, std::min(page.height, page.width)), s.resample);
+    picture = resized_to(picture, with_shortest_edge({picture.height, picture.width}, std::min(page.height, page.width)),
+                         s.resample);
   if (s.thumbnail) {
     const Extent own{picture.height, picture.width};
     Extent to{std::min(own.height, page.height), std::min(own.width, page.width)};
@@ -104,14 +108,16 @@ Picture fitted(Picture picture, const ImageSettings& s, Resample filter) {
       break;
     case ImageClass::glpn:
       if (s.resize)
-        picture = resized(picture, picture.height / s.size_divisor * s.size_divisor, picture.width / s.size_divisor * s.size_divisor, filter);
+        picture = resized(picture, picture.height / s.size_divisor * s.size_divisor,
+                          picture.width / s.size_divisor * s.size_divisor, filter);
       return picture;
     case ImageClass::plain:
     case ImageClass::segformer:
     case ImageClass::beit:
       if (s.resize) picture = resized_to(picture, wanted_extent({picture.height, picture.width}, s.size), filter);
   }
-  if (s.center_crop && s.kind != ImageClass::segformer) picture = center_cropped(picture, *s.crop_size.height, *s.crop_size.width);
+  if (s.center_crop && s.kind != ImageClass::segformer)
+    picture = center_cropped(picture, *s.crop_size.height, *s.crop_size.width);
   return picture;
 }
 
@@ -163,8 +169,10 @@ ImageProcessor ImageProcessor::from_folder(const std::filesystem::path& folder) 
   std::unique_ptr<Impl> impl;
   std::error_code error;
   std::string model_type;
-  if (std::filesystem::is_regular_file(folder / "config.json", error)) model_type = Config::from_file(folder / "config.json").model_type();
-  read_processor_settings(folder, "image_processor", [&](const Json& json) { impl = std::make_unique<Impl>(json, model_type); });
+  if (std::filesystem::is_regular_file(folder / "config.json", error))
+    model_type = Config::from_file(folder / "config.json").model_type();
+  read_processor_settings(folder, "image_processor",
+                          [&](const Json& json) { impl = std::make_unique<Impl>(json, model_type); });
   return ImageProcessor(std::move(impl));
 }
 
@@ -179,7 +187,8 @@ Tensor ImageProcessor::process(std::span<const Picture> pictures) const {
   if (pictures.empty()) throw UserError("no pictures to prepare; expected at least one");
   std::vector<Picture> done;
   for (const Picture& one : pictures) {
-    if (one.channels != 3) throw UserError("a picture of " + std::to_string(one.channels) + " channel; expected red, green and blue");
+    if (one.channels != 3)
+      throw UserError("a picture of " + std::to_string(one.channels) + " channel; expected red, green and blue");
     done.push_back(fitted(one, impl_->settings, impl_->settings.resample));
   }
   const Extent extent = impl_->common_extent(done);

@@ -27,21 +27,27 @@ struct ImageDefaults {
 };
 
 constexpr ImageDefaults classes[] = {
-    {"ViT", " vit swin swinv2 vit_mae vit_msn dinat ijepa swiftformer trocr mgp-str clipseg ", ImageClass::plain, Resample::bilinear, halves, halves,
-     224, 224, true, 0, false},
+    {"ViT", " vit swin swinv2 vit_mae vit_msn dinat ijepa swiftformer trocr mgp-str clipseg ", ImageClass::plain,
+     Resample::bilinear, halves, halves, 224, 224, true, 0, false},
     {"DeiT", " deit ", ImageClass::plain, Resample::bicubic, halves, halves, 256, 256, true, 224, true},
-    {"CLIP", " clip altclip git groupvit metaclip_2 kosmos-2 xclip ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 224, 0,
+    {"CLIP", " clip altclip git groupvit metaclip_2 kosmos-2 xclip ", ImageClass::plain, Resample::bicubic, clip_mean,
+     clip_deviation, 224, 0, false, 224, true},
+    {"ChineseCLIP", " chinese_clip ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 224, 0, false, 224,
+     true},
+    {"Bit", " bit dinov2 focalnet hiera pixio ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 224, 0,
      false, 224, true},
-    {"ChineseCLIP", " chinese_clip ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 224, 0, false, 224, true},
-    {"Bit", " bit dinov2 focalnet hiera pixio ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 224, 0, false, 224, true},
     {"Siglip", " siglip ", ImageClass::plain, Resample::bicubic, halves, halves, 224, 224, false, 0, false},
-    {"Blip", " blip blip-2 instructblip ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 384, 384, true, 0, false},
+    {"Blip", " blip blip-2 instructblip ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 384, 384, true,
+     0, false},
     {"OwlViT", " owlvit ", ImageClass::plain, Resample::bicubic, clip_mean, clip_deviation, 768, 768, true, 768, false},
-    {"Pvt", " pvt pvt_v2 ", ImageClass::plain, Resample::bicubic, imagenet_mean, imagenet_deviation, 224, 224, true, 0, false},
+    {"Pvt", " pvt pvt_v2 ", ImageClass::plain, Resample::bicubic, imagenet_mean, imagenet_deviation, 224, 224, true, 0,
+     false},
     {"MobileNetV1", " mobilenet_v1 ", ImageClass::plain, Resample::bilinear, halves, halves, 256, 0, false, 224, true},
     {"Chameleon", " chameleon ", ImageClass::plain, Resample::lanczos, ones, ones, 512, 0, false, 512, true},
-    {"ConvNext", " convnext convnextv2 resnet regnet cvt ", ImageClass::convnext, Resample::bicubic, halves, halves, 384, 0, false, 0, false},
-    {"Segformer", " segformer upernet ", ImageClass::segformer, Resample::bilinear, imagenet_mean, imagenet_deviation, 512, 512, true, 0, false},
+    {"ConvNext", " convnext convnextv2 resnet regnet cvt ", ImageClass::convnext, Resample::bicubic, halves, halves, 384, 0,
+     false, 0, false},
+    {"Segformer", " segformer upernet ", ImageClass::segformer, Resample::bilinear, imagenet_mean, imagenet_deviation, 512,
+     512, true, 0, false},
     {"Beit", " beit data2vec-vision ", ImageClass::beit, Resample::bicubic, halves, halves, 224, 224, true, 224, false},
     {"Donut", " donut-swin ", ImageClass::donut, Resample::bilinear, halves, halves, 2560, 1920, true, 0, false},
     {"GLPN", " glpn ", ImageClass::glpn, Resample::bilinear, halves, halves, 0, 0, true, 0, false},
@@ -51,7 +57,8 @@ constexpr std::string_view processor_ending = "ImageProcessor";
 
 // "CLIPFeatureExtractor", "CLIPImageProcessorFast" and "CLIPImageProcessorPil" are all "CLIP".
 std::string_view stem_of(std::string_view type) {
-  for (const std::string_view ending : {std::string_view("Fast"), std::string_view("Pil"), processor_ending, std::string_view("FeatureExtractor")})
+  for (const std::string_view ending :
+       {std::string_view("Fast"), std::string_view("Pil"), processor_ending, std::string_view("FeatureExtractor")})
     if (type.ends_with(ending)) type.remove_suffix(ending.size());
   return type;
 }
@@ -67,8 +74,7 @@ const ImageDefaults& class_of(const Json& json, std::string_view model_type) {
   }
   const std::string padded = fmt::format(" {} ", model_type);
   for (const ImageDefaults& one : classes)
-    if (!model_type.empty() && std::string_view(one.model_types).find(padded) != std::string_view::npos)
-      return one;
+    if (!model_type.empty() && std::string_view(one.model_types).find(padded) != std::string_view::npos) return one;
   json.fail("no \"image_processor_type\"; this folder does not say how a picture is prepared");
 }
 
@@ -89,10 +95,12 @@ PictureSize read_size(const Json& json, bool square, bool width_first) {
       const char* name;
       std::optional<int64_t> PictureSize::*member;
     };
-    static constexpr Member members[] = {
-        {"height", &PictureSize::height},         {"width", &PictureSize::width},
-        {"shortest_edge", &PictureSize::shortest_edge}, {"longest_edge", &PictureSize::longest_edge},
-        {"max_height", &PictureSize::max_height}, {"max_width", &PictureSize::max_width}};
+    static constexpr Member members[] = {{"height", &PictureSize::height},
+                                         {"width", &PictureSize::width},
+                                         {"shortest_edge", &PictureSize::shortest_edge},
+                                         {"longest_edge", &PictureSize::longest_edge},
+                                         {"max_height", &PictureSize::max_height},
+                                         {"max_width", &PictureSize::max_width}};
     for (const Member& one : members)
       if (const Json* found = setting(json, one.name)) out.*one.member = found->to_int();
   }
@@ -116,7 +124,8 @@ std::vector<double> read_numbers(const Json& json, std::string_view key, const N
   if (!found->is_array()) return std::vector<double>(3, found->to_float());
   std::vector<double> out;
   for (const Json& one : found->items()) out.push_back(one.to_float());
-  if (out.size() != 3) found->fail(std::string(key) + " is one number, or one for each of the 3 channels; found " + std::to_string(out.size()));
+  if (out.size() != 3)
+    found->fail(std::string(key) + " is one number, or one for each of the 3 channels; found " + std::to_string(out.size()));
   return out;
 }
 
@@ -124,7 +133,7 @@ std::vector<double> read_numbers(const Json& json, std::string_view key, const N
 
 std::vector<std::string> known_image_processors() {
   std::vector<std::string> out;
-  for (const ImageDefaults& one : classes) out.emplace_back(one.name).append(processor_ending);
+  for (const ImageDefaults& one : classes) out.push_back(fmt::format("{}{}", one.name, processor_ending));
   return out;
 }
 
@@ -141,9 +150,10 @@ ImageSettings read_image_settings(const Json& json, std::string_view model_type)
   out.thumbnail = flag_setting(json, "do_thumbnail", true);
   out.align_long_axis = flag_setting(json, "do_align_long_axis", false);
   out.resample = static_cast<Resample>(integer_setting(json, "resample", static_cast<int64_t>(its.resample), 0, 5));
-  out.rescale_factor = number_setting(json, "rescale_factor", its.name == std::string_view("Chameleon") ? 0.0078 : 1.0 / 255);
+  out.rescale_factor =
+      number_setting(json, "rescale_factor", its.name == std::string_view("Chameleon") ? 0.0078 : 1.0 / 255);
   out.crop_pct = number_setting(json, "crop_pct", 224.0 / 256);
-  if (!(out.crop_pct > 0 && out.crop_pct <= 1)) json.fail("crop_pct is above 0 and at most 1");
+  if (!(out.crop_pct >= 0.01 && out.crop_pct <= 10)) json.fail("crop_pct is a share, 0.01 to 10");
   out.size_divisor = integer_setting(json, "size_divisor", 32, 1, longest_side);
   out.mean = read_numbers(json, "image_mean", its.mean), out.deviation = read_numbers(json, "image_std", its.deviation);
   const bool square = flag_setting(json, "default_to_square", its.square);
@@ -155,7 +165,8 @@ ImageSettings read_image_settings(const Json& json, std::string_view model_type)
     out.size.shortest_edge = its.height;
   else if (its.height > 0)
     out.size.height = its.height, out.size.width = its.width;
-  if (out.kind == ImageClass::convnext && out.resize && !out.size.shortest_edge) json.fail("ConvNextImageProcessor needs a shortest_edge");
+  if (out.kind == ImageClass::convnext && out.resize && !out.size.shortest_edge)
+    json.fail("ConvNextImageProcessor needs a shortest_edge");
   if (out.kind == ImageClass::donut && !out.size.height) json.fail("DonutImageProcessor needs a size of height and width");
   if (const Json* crop = setting(json, "crop_size"))
     out.crop_size = square_size(*crop);

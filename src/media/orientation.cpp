@@ -73,7 +73,8 @@ Picture turned(Picture picture, int orientation) {
     for (int64_t x = 0; x < out.width; ++x) {
       const int64_t from_x = across ? y : x, from_y = across ? x : y;
       std::memcpy(out.row(y) + x * picture.channels,
-                  picture.row(flip_y ? h - 1 - from_y : from_y) + (flip_x ? w - 1 - from_x : from_x) * picture.channels, size);
+                  picture.row(flip_y ? h - 1 - from_y : from_y) + (flip_x ? w - 1 - from_x : from_x) * picture.channels,
+                  size);
     }
   return out;
 }

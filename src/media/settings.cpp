@@ -32,14 +32,16 @@ bool read_settings(const fs::path& path, std::string_view part, const std::funct
 
 }  // namespace
 
-bool has_preprocessor(const fs::path& folder) { return is_file_there(folder / own_file) || is_file_there(folder / common_file); }
+bool has_preprocessor(const fs::path& folder) {
+  return is_file_there(folder / own_file) || is_file_there(folder / common_file);
+}
 
 void read_processor_settings(const fs::path& folder, std::string_view kind, const std::function<void(const Json&)>& fn) {
   if (is_file_there(folder / common_file) && read_settings(folder / common_file, kind, fn)) return;
   if (!is_file_there(folder / own_file))
-    throw UserError(ErrorKind::bad_file, (folder / own_file).string() +
-                                             ": there is no such file, nor a processor_config.json with a \"" + std::string(kind) +
-                                             "\"; expected what transformers' save_pretrained writes beside the model");
+    throw UserError(ErrorKind::bad_file,
+                    (folder / own_file).string() + ": there is no such file, nor a processor_config.json with a \"" +
+                        std::string(kind) + "\"; expected what transformers' save_pretrained writes beside the model");
   read_settings(folder / own_file, "", fn);
 }
 

@@ -14,7 +14,8 @@ namespace calque {
 
 // Calls fn with the settings; errors name the file. `kind` is "image_processor" or "feature_extractor". UserError (bad_file) where the folder
 // has neither file.
-void read_processor_settings(const std::filesystem::path& folder, std::string_view kind, const std::function<void(const Json&)>& fn);
+void read_processor_settings(const std::filesystem::path& folder, std::string_view kind,
+                             const std::function<void(const Json&)>& fn);
 
 // Members of an object; absent ones, and null, are nothing.
 const Json* setting(const Json& json, std::string_view key);

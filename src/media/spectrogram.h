@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calque/base/memory.h"
+#include "media/mel_frames.h"
 
 namespace calque {
 
@@ -24,26 +25,26 @@ class MelFilters {
   explicit MelFilters(const Options& options);
 
   int64_t count() const { return static_cast<int64_t>(spans_.size()); }
-  void apply(const double* power, double* out) const;
+  const std::vector<MelSpan>& spans() const { return spans_; }
+  const std::vector<double>& weights() const { return weights_; }
 
  private:
-  struct Span {
-    size_t first, begin, count;
-  };
-  std::vector<Span> spans_;
+  std::vector<MelSpan> spans_;
   std::vector<double> weights_;
 };
 
 struct Frames {
   int64_t length = 0, hop = 0, fft = 0;
-  bool centred = false;          // the waveform is mirrored at its ends, and frame t lies around t * hop
-  std::vector<double> window;    // of `length`
-  bool remove_mean = false;      // of each frame
+  bool centred = false;        // the waveform is mirrored at its ends, and frame t lies around t * hop
+  std::vector<double> window;  // of `length`
+  bool remove_mean = false;    // of each frame
   double preemphasis = 0;
 };
 
+enum class MelLog : uint8_t { natural, ten };
+
 // log(max(mel power, floor)) of `count` frames, row by row [count, filters].
 CountedVector<double> log_mel(std::span<const float> waveform, double scale, const Frames& frames, const MelFilters& filters,
-                              int64_t count, double floor, double (*log)(double));
+                              int64_t count, double floor, MelLog log);
 
 }  // namespace calque

@@ -27,7 +27,8 @@ WavForm wav_form(std::string_view chunk) {
   if (chunk.size() < 16) return form;
   form = {little_endian(chunk, 0, 2), little_endian(chunk, 2, 2), little_endian(chunk, 4, 4), little_endian(chunk, 14, 2)};
   // The coding that an extensible header hides; its samples may not fill their bytes.
-  if (form.coding == 0xFFFE && chunk.size() >= 26 && little_endian(chunk, 18, 2) == form.bits) form.coding = little_endian(chunk, 24, 2);
+  if (form.coding == 0xFFFE && chunk.size() >= 26 && little_endian(chunk, 18, 2) == form.bits)
+    form.coding = little_endian(chunk, 24, 2);
   return form;
 }
 
@@ -61,7 +62,8 @@ bool decode_wav(const SoundSource& source, Waveform& out) {
     rest.remove_prefix(8);
     if (name == "fmt ") form = wav_form(rest.substr(0, size));
     if (name == "data") {
-      data = rest.substr(0, size);  // a stream that was cut off, or that did not know its length, goes to the end of the file
+      data =
+          rest.substr(0, size);  // a stream that was cut off, or that did not know its length, goes to the end of the file
       break;
     }
     rest.remove_prefix(std::min(rest.size(), size + (size & 1)));
@@ -71,12 +73,12 @@ bool decode_wav(const SoundSource& source, Waveform& out) {
   const size_t frame = size_t{form.bits / 8} * form.channels, frames = data.size() / frame;
   source.check_length(frames, form.rate, form.channels);
   out.rate = form.rate;
-  CountedVector<float> row(form.channels);
-  out.samples.reserve(frames);
-  for (size_t i = 0; i < frames; ++i) {
-    for (size_t c = 0; c < form.channels; ++c) row[c] = wav_sample(data.data() + i * frame + c * (form.bits / 8), form);
-    append_mean(row.data(), 1, form.channels, out.samples);
-  }
+  CountedVector<float> values(frames * form.channels);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = wav_sample(data.data() + i * (form.bits / 8), form);
+  if (form.channels == 1)
+    out.samples = std::move(values);
+  else
+    append_mean(values.data(), frames, form.channels, out.samples);
   return true;
 }
 

@@ -72,7 +72,8 @@ struct SincKernel {
       const int64_t last = std::min(width + from - 1, static_cast<int64_t>(std::ceil(centre + reach)));
       phase.begin = weights.size();
       for (int64_t k = phase.first; k <= last; ++k) {
-        double t = (static_cast<double>(k) / static_cast<double>(from) - static_cast<double>(p) / static_cast<double>(to)) * base;
+        double t =
+            (static_cast<double>(k) / static_cast<double>(from) - static_cast<double>(p) / static_cast<double>(to)) * base;
         t = std::clamp(t, -crossings, crossings);
         const double window = std::cos(t * std::numbers::pi / crossings / 2);
         const double angle = t * std::numbers::pi;

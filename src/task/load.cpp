@@ -40,8 +40,8 @@ const std::string* task_of(const ModelClass& one, std::span<const std::string_vi
 
 }  // namespace
 
-TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& given,
-                        std::span<const std::string_view> tasks, std::string_view command) {
+ModelForTask load_model_for_task(const std::filesystem::path& folder, const LoadOptions& given,
+                                 std::span<const std::string_view> tasks, std::string_view command) {
   const Config config = config_from_pretrained(folder, given);
   LoadOptions options = given;
   if (options.model_class.empty()) {
@@ -56,8 +56,13 @@ TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& 
     if (!its) wrong_class(config, *found, tasks, command);
     task = *its;
   }
-  std::shared_ptr<PretrainedModel> model = from_pretrained(folder, options);
-  return {std::move(model), Tokenizer::from_file(ModelFiles(folder.string()).folder()), task};
+  return {from_pretrained(folder, options), task};
+}
+
+TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& options,
+                        std::span<const std::string_view> tasks, std::string_view command) {
+  ModelForTask found = load_model_for_task(folder, options, tasks, command);
+  return {std::move(found.model), Tokenizer::from_file(ModelFiles(folder.string()).folder()), std::move(found.task)};
 }
 
 std::vector<std::string> labels_of(const Config& config) {

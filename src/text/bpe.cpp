@@ -13,7 +13,8 @@ namespace calque {
 namespace {
 
 constexpr uint32_t no_rank = std::numeric_limits<uint32_t>::max();
-constexpr size_t short_word = 48;  // symbols: up to here scanning beats a heap
+constexpr std::string_view word_begin = "\xE2\x96\x81";  // U+2581, SentencePiece's space
+constexpr size_t short_word = 48;                        // symbols: up to here scanning beats a heap
 
 uint64_t mix(uint64_t x) {
   x ^= x >> 32;
@@ -36,6 +37,7 @@ Bpe::Bpe(const Json& json) {
   byte_fallback_ = flag_or(json, "byte_fallback", false);
   ignore_merges_ = flag_or(json, "ignore_merges", false);
   vocabulary_.read(json.at("vocab"));
+  words_begin_ = prefix_.empty() && suffix_.empty() && !ignore_merges_ && token_to_id(word_begin);
   read_merges(json.at("merges"));
   unknown_name_ = text_or(json, "unk_token", "");
   if (!unknown_name_.empty()) unknown_ = token_to_id(unknown_name_);
@@ -76,6 +78,7 @@ void Bpe::add_merge(std::string_view a, std::string_view b, uint32_t rank) {
     return *id;
   };
   const uint32_t left = known(a), right = known(b);
+  if (b.starts_with(word_begin) && !a.ends_with(word_begin)) words_begin_ = false;
   const std::string made = std::string(a) + std::string(b.substr(std::min(prefix_.size(), b.size())));
   const uint64_t pair = uint64_t{left} << 32 | right;
   size_t at = mix(pair) & (merges_.size() - 1);
@@ -209,7 +212,28 @@ void Bpe::merge_long(std::vector<Symbol>& s) const {
   std::erase_if(s, [](const Symbol& x) { return x.size == 0; });
 }
 
-void Bpe::split(std::string_view word, bool bytes, TextBudget& budget, ModelRoom&, std::vector<ModelToken>& out) const {
+// Where no merge reaches over the beginning of a word, words are independent of one another, and seldom new.
+void Bpe::split(std::string_view text, bool bytes, TextBudget& budget, ModelRoom& room, std::vector<ModelToken>& out) const {
+  if (!words_begin_ || bytes) return split_word(text, bytes, budget, out);
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin;
+    while (text.substr(end).starts_with(word_begin)) end += word_begin.size();
+    end = std::min(text.find(word_begin, end), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    begin = end;
+    const uint64_t hash = WordCache::hash_of(word);
+    size_t count = 0;
+    if (const ModelToken* known = room.cache.find(word, hash, count)) {
+      out.insert(out.end(), known, known + count);
+      continue;
+    }
+    const size_t start = out.size();
+    split_word(word, bytes, budget, out);
+    room.cache.insert(word, hash, out.data() + start, out.size() - start);
+  }
+}
+
+void Bpe::split_word(std::string_view word, bool bytes, TextBudget& budget, std::vector<ModelToken>& out) const {
   if (ignore_merges_) {
     std::string characters;
     if (bytes)

@@ -25,8 +25,9 @@ class Bpe final : public TextModel {
     uint32_t id, size, rank;  // of the merge with what follows
   };
 
-  void split(std::string_view word, bool bytes, TextBudget& budget, ModelRoom& room,
+  void split(std::string_view text, bool bytes, TextBudget& budget, ModelRoom& room,
              std::vector<ModelToken>& out) const override;
+  void split_word(std::string_view word, bool bytes, TextBudget& budget, std::vector<ModelToken>& out) const;
   void read_merges(const Json& json);
   void add_merge(std::string_view a, std::string_view b, uint32_t rank);
   const Merge* merge_of(uint32_t a, uint32_t b) const;
@@ -41,6 +42,7 @@ class Bpe final : public TextModel {
   std::string unknown_name_;
   std::string prefix_, suffix_;  // continuing_subword_prefix, end_of_word_suffix
   bool fuse_unknown_ = false, byte_fallback_ = false, ignore_merges_ = false;
+  bool words_begin_ = false;  // no merge joins another character to a U+2581 behind it
 };
 
 }  // namespace calque

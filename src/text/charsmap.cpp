@@ -67,7 +67,7 @@ void replace(std::vector<CharacterChange>& changes, size_t count, std::string_vi
 
 }  // namespace
 
-Charsmap::Charsmap(std::string_view base64) {
+Charsmap::Charsmap(std::string_view base64, bool longest) : longest_(longest) {
   const std::string bytes = from_base64(base64);
   if (bytes.size() < 4) wrong("expected at least 4 bytes, found " + std::to_string(bytes.size()));
   const size_t size = little_endian(bytes);
@@ -78,27 +78,50 @@ Charsmap::Charsmap(std::string_view base64) {
   if (!is_valid_utf8(pool_)) wrong("what it puts in is not UTF-8 text");
 }
 
-std::optional<std::string_view> Charsmap::find(std::string_view text, TextBudget& budget) const {
-  if (units_.empty()) return std::nullopt;
+std::optional<Charsmap::Found> Charsmap::find(std::string_view text, TextBudget& budget) const {
+  std::optional<Found> found;
+  if (units_.empty()) return found;
   size_t node = offset(units_[0]);
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
     budget.spend(1);
-    const auto byte = static_cast<unsigned char>(c);
+    const auto byte = static_cast<unsigned char>(text[i]);
     node ^= byte;
-    if (byte == 0 || node >= units_.size() || label(units_[node]) != byte) return std::nullopt;
+    if (byte == 0 || node >= units_.size() || label(units_[node]) != byte) break;
     const uint32_t unit = units_[node];
     node ^= offset(unit);
     if (!has_leaf(unit)) continue;
-    if (node >= units_.size()) return std::nullopt;
+    if (node >= units_.size()) break;
     const size_t at = units_[node] & 0x7FFFFFFF;
-    if (at >= pool_.size() || is_utf8_continuation(pool_[at])) return std::nullopt;
+    if (at >= pool_.size() || is_utf8_continuation(pool_[at])) break;
     const std::string_view rest = std::string_view(pool_).substr(at);
-    return rest.substr(0, rest.find('\0'));
+    if (i + 1 == text.size() || !is_utf8_continuation(text[i + 1])) found = {rest.substr(0, rest.find('\0')), i + 1};
+    if (!longest_) break;
   }
-  return std::nullopt;
+  return found;
+}
+
+Piece Charsmap::apply_longest(const Piece& piece, TextStore& store) const {
+  TextBudget& budget = store.budget();
+  std::vector<CharacterChange> changes;
+  bool changed = false;
+  for (size_t i = 0; i < piece.text.size();) {
+    budget.spend(1);
+    if (const auto found = find(piece.text.substr(i), budget)) {
+      budget.require((changes.size() + found->made.size()) * sizeof(CharacterChange));
+      replace(changes, count_utf8(piece.text.substr(i, found->size)), found->made);
+      changed = true;
+      i += found->size;
+    } else {
+      const Utf8Char c = decode_utf8(piece.text.data() + i);
+      changes.push_back({c.value, 0});
+      i += c.size;
+    }
+  }
+  return changed ? rewrite(piece, changes, store) : piece;
 }
 
 Piece Charsmap::apply(const Piece& piece, TextStore& store) const {
+  if (longest_) return apply_longest(piece, store);
   TextBudget& budget = store.budget();
   const CharClasses& classes = CharClasses::instance();
   const std::string_view text = piece.text;
@@ -107,8 +130,8 @@ Piece Charsmap::apply(const Piece& piece, TextStore& store) const {
   const auto put = [&](std::string_view part, size_t characters) {
     const auto made = find(part, budget);
     if (!made) return false;
-    budget.require((changes.size() + made->size()) * sizeof(CharacterChange));
-    replace(changes, characters, *made);
+    budget.require((changes.size() + made->made.size()) * sizeof(CharacterChange));
+    replace(changes, characters, made->made);
     changed = true;
     return true;
   };

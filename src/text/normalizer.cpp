@@ -80,7 +80,7 @@ class ByteLevelNormalizer final : public Normalizer {
 
 class PrecompiledNormalizer final : public Normalizer {
  public:
-  explicit PrecompiledNormalizer(std::string_view charsmap) : charsmap_(charsmap) {}
+  PrecompiledNormalizer(std::string_view charsmap, bool longest) : charsmap_(charsmap, longest) {}
   Piece apply(const Piece& piece, TextStore& store) const override { return charsmap_.apply(piece, store); }
 
  private:
@@ -206,7 +206,9 @@ void add_steps(const Json& json, ExpressionBudget& budget, Normalizers& out) {
   } else if (type == "ByteLevel") {
     out.push_back(std::make_unique<ByteLevelNormalizer>());
   } else if (type == "Precompiled") {
-    out.push_back(std::make_unique<PrecompiledNormalizer>(json.at("precompiled_charsmap").to_string()));
+    // "longest" is Calque's own, for files that only Python's classes read (legacy/dictionary_classes.cpp).
+    out.push_back(std::make_unique<PrecompiledNormalizer>(json.at("precompiled_charsmap").to_string(),
+                                                          flag_or(json, "longest", false)));
   } else if (type == "BertNormalizer") {
     const bool lower = flag_or(json, "lowercase", true);
     out.push_back(std::make_unique<BertNormalizer>(flag_or(json, "clean_text", true),

@@ -27,7 +27,8 @@ std::span<const CasePair> equal_in_any_case(char32_t c) {
     std::vector<CasePair> made;
     for (size_t i = 0; i < regex_case_ranges.size(); i += 4) {
       const int32_t* r = regex_case_ranges.data() + i;
-      for (int32_t x = r[0]; x <= r[1]; x += r[2]) made.push_back({static_cast<char32_t>(x), static_cast<char32_t>(x + r[3])});
+      for (int32_t x = r[0]; x <= r[1]; x += r[2])
+        made.push_back({static_cast<char32_t>(x), static_cast<char32_t>(x + r[3])});
     }
     std::stable_sort(made.begin(), made.end(), [](const CasePair& a, const CasePair& b) { return a.c < b.c; });
     return made;

@@ -94,7 +94,8 @@ std::string plain_name(std::string_view name) {
 }
 
 const NamedSet* find_named(std::string_view plain) {
-  const auto* found = std::find_if(std::begin(named_sets), std::end(named_sets), [&](const NamedSet& n) { return n.name == plain; });
+  const auto* found =
+      std::find_if(std::begin(named_sets), std::end(named_sets), [&](const NamedSet& n) { return n.name == plain; });
   return found == std::end(named_sets) ? nullptr : found;
 }
 
@@ -155,7 +156,7 @@ bool named_set(std::string_view name, bool in_brackets, CharSet& set) {
 }
 
 bool posix_set(std::string_view name, CharSet& set) {
-  constexpr std::string_view names[] = {"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower",
+  constexpr std::string_view names[] = {"alnum", "alpha", "blank", "cntrl", "digit",  "graph", "lower",
                                         "print", "punct", "space", "upper", "xdigit", "ascii", "word"};
   if (std::find(std::begin(names), std::end(names), name) == std::end(names)) return false;
   named_set(name, true, set);

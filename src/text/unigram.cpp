@@ -12,6 +12,7 @@ namespace calque {
 namespace {
 
 constexpr double unknown_penalty = 10;  // below the worst score
+constexpr uint32_t not_a_piece = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t not_reached = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
@@ -32,7 +33,7 @@ Unigram::Unigram(const Json& json) {
     worst = std::min(worst, score);
   }
   unknown_score_ = worst - unknown_penalty;
-  for (const auto& [token, id] : vocabulary_.ids()) trie_.insert(token, id);
+  tokens_ = scores_.size();
   if (const Json* unknown = json.find("unk_id"); unknown && !unknown->is_null()) {
     const int64_t id = unknown->to_int();
     if (id < 0 || static_cast<size_t>(id) >= scores_.size())
@@ -41,7 +42,32 @@ Unigram::Unigram(const Json& json) {
     unknown_ = static_cast<uint32_t>(id);
   }
   byte_fallback_ = flag_or(json, "byte_fallback", false);
+  if (const Json* pieces = json.find("pieces"))
+    read_pieces(*pieces);
+  else
+    for (const auto& [token, id] : vocabulary_.ids()) trie_.insert(token, id);
 }
+
+void Unigram::read_pieces(const Json& json) {
+  scores_.clear();
+  piece_ids_.emplace();
+  float worst = std::numeric_limits<float>::max();
+  for (const Json& item : json.items()) {
+    const auto pair = item.items();
+    if (pair.size() != 2) item.fail("expected [piece, score], found " + std::to_string(pair.size()) + " values");
+    const std::string_view piece = pair[0].to_string();
+    const auto score = static_cast<float>(pair[1].to_float());
+    if (!std::isfinite(score)) item.fail("the score of \"" + excerpt(piece) + "\" is not a finite number");
+    if (scores_.size() >= ModelToken::end_id) item.fail("too many pieces");
+    trie_.insert(piece, static_cast<uint32_t>(scores_.size()));
+    scores_.push_back(score);
+    piece_ids_->push_back(token_to_id(piece).value_or(unknown()));
+    worst = std::min(worst, score);
+  }
+  unknown_score_ = worst - static_cast<float>(unknown_penalty);
+}
+
+uint32_t Unigram::id_of(uint32_t token) const { return piece_ids_ ? (*piece_ids_)[token] : token; }
 
 uint32_t Unigram::unknown() const {
   if (unknown_) return *unknown_;
@@ -53,7 +79,10 @@ uint32_t Unigram::unknown() const {
 void Unigram::find_best(std::string_view word, TextBudget& budget, std::vector<BestPath>& paths) const {
   budget.require(word.size() * sizeof(BestPath));
   paths.assign(word.size() + 1, {0, not_reached, 0});
+  const bool single = piece_ids_.has_value();
+  const uint32_t unknown_token = single ? not_a_piece : unknown_.value_or(not_a_piece);
   const auto reach = [&](size_t start, size_t end, double score, uint32_t id) {
+    if (single) score = static_cast<float>(score);
     BestPath& path = paths[end];
     if (path.start != not_reached && score <= path.score) return;
     path = {score, static_cast<uint32_t>(start), id};
@@ -72,7 +101,10 @@ void Unigram::find_best(std::string_view word, TextBudget& budget, std::vector<B
       alone = alone || i + 1 - start == character;
     }
     budget.spend(i - start);
-    if (!alone) reach(start, start + character, unknown_score_ + score, unknown());
+    if (!alone) {
+      if (!unknown_) unknown();
+      reach(start, start + character, unknown_score_ + score, unknown_token);
+    }
     start += character;
   }
 }
@@ -102,16 +134,17 @@ void Unigram::add_unknown(std::string_view text, std::vector<ModelToken>& out) c
 
 void Unigram::split(std::string_view word, bool, TextBudget& budget, ModelRoom& room, std::vector<ModelToken>& out) const {
   find_best(word, budget, room.paths);
+  const uint32_t unknown_token = piece_ids_ ? not_a_piece : unknown_.value_or(not_a_piece);
   std::vector<uint32_t> ends;  // of the tokens, the last one first
   for (auto end = static_cast<uint32_t>(word.size()); end > 0; end = room.paths[end].start) ends.push_back(end);
   budget.require(ends.size() * sizeof(uint32_t));
   for (size_t i = ends.size(); i-- > 0;) {
     const BestPath& path = room.paths[ends[i]];
-    if (path.id != unknown_) {
-      out.emplace_back(path.id, ends[i] - path.start);
+    if (path.id != unknown_token) {
+      out.emplace_back(id_of(path.id), ends[i] - path.start);
       continue;
     }
-    while (i > 0 && room.paths[ends[i - 1]].id == unknown_) --i;
+    while (i > 0 && room.paths[ends[i - 1]].id == unknown_token) --i;
     add_unknown(word.substr(path.start, ends[i] - path.start), out);
   }
 }

@@ -3,6 +3,7 @@
 #include "calque/trace/tracer.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "calque/base/error.h"
@@ -18,6 +19,13 @@ constexpr const char* placeholder_type = "torch.fx._symbolic_trace.PHBase";
 }  // namespace
 
 bool is_fx_tracing() { return thread_context().symbolic_traces != 0; }
+
+bool prefers_modules() {
+  if (!is_fx_tracing()) return false;
+  const auto& observers = thread_context().module_observers;
+  const auto* tracer = observers.empty() ? nullptr : dynamic_cast<Tracer*>(observers[observers.size() - 1]);
+  return tracer && tracer->allow_insert_stateless_mods;
+}
 
 Value PH() { return StructValue{placeholder_type, "null", {}, {}}; }
 bool is_PH(const Value& v) { return v.kind() == Value::Kind::structure && v.to_struct().type == placeholder_type; }
@@ -145,8 +153,13 @@ Values Tracer::make_inputs(const TraceableFunction& function, const TraceInputs&
   std::vector<TreeSpec> specs;
   bool nested = false;
   for (size_t i = 0; i < function.names.size(); ++i) {
-    args.push_back(make_input(function, i, inputs));
     const Value* concrete = find_by_name(inputs.concrete_args, function.names[i]);
+    if (concrete && inputs.drop_concrete_args) {
+      args.push_back(*concrete);
+      specs.emplace_back();
+      continue;
+    }
+    args.push_back(make_input(function, i, inputs));
     specs.push_back(concrete ? tree_structure(*concrete, is_PH) : TreeSpec());
     nested = nested || !specs.back().is_leaf();
   }
@@ -242,6 +255,7 @@ void Tracer::check_specialized(const std::string& name, const Value& input, cons
 // ---- modules ----------------------------------------------------------------------------------------------------------
 
 bool Tracer::is_leaf_module(Module& module, const std::string&) {
+  if (allow_insert_stateless_mods && made_of_proxies(module)) return false;
   const std::string type = module.type_name();
   const bool is_library = type.starts_with("torch.nn.") || type.starts_with("torch.ao.nn.");
   return is_library && type != "torch.nn.modules.container.Sequential";
@@ -255,10 +269,41 @@ std::string Tracer::path_of_module(Module& module) {
   if (s.root)
     for (const auto& [name, m] : s.root->named_modules()) s.module_paths.try_emplace(m, name);
   const auto again = s.module_paths.find(&module);
+  if (again == s.module_paths.end() && allow_insert_stateless_mods && module.parameters().empty() &&
+      module.buffers().empty())
+    return insert(module);
   if (again == s.module_paths.end())
     throw UserError("symbolic_trace: a " + module.type_name() +
                     " is called that is not within the module being traced; register it as a child");
   return again->second;
+}
+
+bool Tracer::made_of_proxies(Module& module) const {
+  for (const Module* part : module.modules())
+    for (const auto* slots : {&part->parameter_slots(), &part->buffer_slots(), &part->constant_slots()})
+      for (const auto& slot : *slots)
+        if (slot->tensor.defined() && node_of(slot->tensor)) return true;
+  return false;
+}
+
+std::string Tracer::insert(Module& module) {
+  if (made_of_proxies(module)) return "";
+  std::string name = module.class_name();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  size_t n = 0;
+  const auto taken = [&](const std::string& path) {
+    return state_->root->find_submodule(path) || state_->root->find_tensor(path);
+  };
+  while (taken(name + "_" + std::to_string(n))) ++n;
+  const std::string path = name + "_" + std::to_string(n);
+  std::shared_ptr<Module> kept = module.weak_from_this().lock();
+  if (!kept)
+    throw UserError("symbolic_trace: a " + module.type_name() +
+                    " is called that is not within the module being traced; make it with std::make_shared, so that the "
+                    "graph can keep it");
+  state_->root->register_module(path, std::move(kept));
+  state_->module_paths[&module] = path;
+  return path;
 }
 
 std::optional<Value> Tracer::intercept(Module& module, const Values& args, const Kwargs& kwargs) {
@@ -301,7 +346,7 @@ Value Tracer::call_module(Module& module, const Forward& forward, const Values& 
   ProxyLike like{module.forward_signature().result, {}};
   if (has_values(args, kwargs)) {
     const Paused paused(s);
-    like.value = module.call(args, kwargs);
+    like.value = example_result(NodeKind::call_module, path, [&] { return module.call(args, kwargs); });
   }
   return create_proxy(NodeKind::call_module, path, args, kwargs, like);
 }

@@ -3,6 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
+#include "calque/sym/symbolic_context.h"
 #include "calque/tensor/wrapped_number.h"
 #include "op/value_items.h"
 #include "trace/expression_nodes.h"
@@ -100,7 +101,11 @@ Value Tracer::get_attr(const std::string& path, const Tensor& tensor) {
   const auto it = s.attributes.find(path);
   if (it != s.attributes.end()) return it->second;
   ProxyLike like;
-  if (s.fake) like.value = s.fake->from_tensor(tensor);
+  if (s.fake) {  // its sizes are the program's, not an input's
+    SymbolicContext fixed;
+    fixed.sizes.assign(static_cast<size_t>(tensor.dim()), DimDynamic::static_size);
+    like.value = s.fake->from_tensor(tensor, Source::constant(path), &fixed);
+  }
   Value proxy = create_proxy(NodeKind::get_attr, path, {}, {}, like);
   s.attributes.emplace(path, proxy);
   return proxy;
@@ -144,7 +149,9 @@ Value Tracer::number(const Expr* e) {
   }
   Node* node = nullptr;
   if (const auto it = s.sizes.find(e); it != s.sizes.end()) {
-    node = create_node(NodeKind::call_method, it->second.stride ? "stride" : "size", {it->second.node, it->second.dim}, {});
+    const State::SizeOf& place = it->second;
+    node = place.stride ? create_node(NodeKind::call_method, "stride", {place.node, place.dim}, {})
+                        : size_node(*place.node, place.dim);
   } else {
     node = write_expression(
         e, {[this](const Expr* part) { return number(part); },

@@ -149,10 +149,9 @@ Value Tracer::record_operator(const Operator& op, const Values& args) {
   ProxyLike like;
   if (has_values(args)) {
     const Paused paused(*state_);
-    like.value = call_next(op, args);
-  } else {
-    like.outline = result_outline(op, args);
+    like.value = example_result(w.kind, w.target, [&] { return call_next(op, args); });
   }
+  if (!like.value) like.outline = result_outline(op, args);
   Value result = create_proxy(w.kind, w.target, w.args, w.kwargs, like);
   return op.schema().returns.empty() ? Value() : result;
 }
@@ -203,7 +202,7 @@ std::optional<Value> Tracer::call_function(std::string_view name, const Values& 
   ProxyLike like{WrappedResults::instance().find(name), {}};
   if (has_values(written, keywords)) {
     const Paused paused(*state_);
-    like.value = (*function)(written, keywords);
+    like.value = example_result(NodeKind::call_function, function, [&] { return (*function)(written, keywords); });
   }
   return create_proxy(NodeKind::call_function, function, written, keywords, like);
 }
@@ -272,8 +271,12 @@ Tensor Tracer::proxy(Node* node) {
 
 SymInt Tracer::size_of(Node& node, int64_t d) {
   if (state_->paused) refuse(node, "the sizes of");
-  return create_proxy(NodeKind::call_method, "size", {Value(&node), d}, {}, {0, {}}).to_sym_int();
+  return from_outline(size_node(node, d), 0).to_sym_int();
 }
+
+Node* Tracer::size_node(Node& tensor, int64_t dim) { return create_node(NodeKind::call_method, "size", {&tensor, dim}, {}); }
+
+std::optional<Value> Tracer::example_result(NodeKind, const Target&, const std::function<Value()>& call) { return call(); }
 
 Value Tracer::from_outline(Node* node, const Value& outline) {
   State& s = *state_;

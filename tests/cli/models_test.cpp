@@ -99,6 +99,25 @@ TEST_F(Models, trace_shows_both_levels) {
               AllOf(HasSubstr("call_module[model.layers.5.mlp.down_proj]"), HasSubstr("return {'logits': %lm_head}")));
 }
 
+TEST_F(Models, trace_takes_the_names_of_inputs_and_checks_the_graph) {
+  const std::string fx = "trace tiny-lm --level fx --input-names ";
+  const Result checked = calque_run(fx + "input_ids,attention_mask --check --to-folder " + path("package"));
+  EXPECT_EQ(checked.status, 0) << checked.out;
+  EXPECT_THAT(checked.out, AllOf(HasSubstr("%attention_mask : i64[s0, s1] as 'torch.Tensor' = placeholder"),
+                                 HasSubstr("length 9: equal")));
+  for (const char* file : {"package/module.py", "package/__init__.py", "package/state_dict.pt", "package/graph.txt"})
+    EXPECT_TRUE(std::filesystem::exists(path(file))) << file;
+  const Result labels = calque_run(fx + "input_ids,labels --check");
+  EXPECT_EQ(labels.status, 0) << labels.out;
+  EXPECT_THAT(labels.out, AllOf(HasSubstr("call_module[crossentropyloss_0]"), HasSubstr("2 outputs of graph and model")));
+  const Result wrong = calque_run(fx + "input_ids,pixels");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.out, HasSubstr("expected a subset of the following: input_ids, attention_mask"));
+  EXPECT_THAT(calque_run(fx + "input_ids,,labels").out, HasSubstr("has an empty name"));
+  EXPECT_THAT(calque_run("trace mlp --level fx --check").out, HasSubstr("--check is for a model folder with --level fx"));
+  EXPECT_THAT(calque_run("trace tiny-lm --input-names input_ids").out, HasSubstr("--input-names is for a model folder"));
+}
+
 TEST_F(Models, exported_models_run_at_other_sizes) {
   for (const std::string& dynamic :
        {std::string(), std::string(" --dynamic input_ids=batch,seq --dynamic attention_mask=batch,seq")}) {

@@ -194,23 +194,16 @@ def python_cases(f):
 
 def compare_with_python(name, folder, program, texts, work):
     theirs = AutoTokenizer.from_pretrained(folder)
-    texts = [" ".join(t.split()) for t in texts]
-    # What a text becomes that names special tokens, or characters that no piece has, is Python's own; see docs/tokenizers.md.
+    # Special tokens within a text, and language codes, are cut out by transformers' own rules for classes in Python.
     specials = set(theirs.all_special_tokens) | {">>"}
     texts = [t for t in texts if not any(s in t for s in specials)]
-    prose = set(legacy_files.prose(300))
     expected = [theirs.encode(t) for t in texts]
     found = calque(program, folder, texts, work)
-    same = [a["ids"] == b for a, b in zip(found, expected)]
-    bad = [i for i, t in enumerate(texts) if t in prose and not same[i]]
-    others = [ok for t, ok in zip(texts, same) if t not in prose]
-    # Marks that combine, and stretches of equal scores, are cut otherwise by sentencepiece than by the tokenizers library.
-    passed = not bad and sum(others) >= 0.9 * len(others)
-    print(f"{'ok       ' if passed else 'DIFFERENT'} {name}: of {len(prose)} lines of words {len(bad)} differ; of {len(others)} mixed ones "
-          f"{sum(others)} are the same ({type(theirs).__name__})", flush=True)
-    for i in bad[:3]:
-        print(f"    {ascii(texts[i])[:200]}\n      found    {found[i]['ids']}\n      expected {expected[i]}")
-    return passed
+    bad = [i for i, (a, b) in enumerate(zip(found, expected)) if a["ids"] != b]
+    print(f"{'DIFFERENT' if bad else 'ok       '} {name}: {len(texts)} texts, {len(bad)} differ ({type(theirs).__name__})", flush=True)
+    for i in bad[:5]:
+        print(f"    {ascii(texts[i])[:300]}\n      found    {found[i]['ids']}\n      expected {expected[i]}")
+    return not bad
 
 
 def write_folder(folder, files, tokenizer_config, config, others):

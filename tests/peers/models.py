@@ -14,6 +14,7 @@ import inspect
 import itertools
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,12 +56,17 @@ def make(arch, cls, settings, cases):
     settings = dict(settings)
     settings.update(getattr(cases, "CLASS_SETTINGS", {}).get(cls, {}))
     torch.manual_seed(0)
-    model = found(config_class(**settings)).eval()
+    config = config_class(**settings)
+    model = found(getattr(config, zoo_cases.PARTS[cls]) if cls in zoo_cases.PARTS else config).eval()
     with torch.no_grad():  # initial values hide mistakes: zero biases, equal norms
         for parameter in model.parameters():
             if not parameter.requires_grad:  # tables of positions, which some do not save
                 continue
             parameter.add_(torch.randn_like(parameter) * 0.05)
+        for module in model.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.running_mean.normal_(0, 0.1)
+                module.running_var.uniform_(0.5, 1.5)
     return model
 
 
@@ -94,7 +100,11 @@ def labels(cls, model, x, batch, length):
     config = model.config
     if cls.endswith("ForQuestionAnswering"):
         return {"start_positions": torch.tensor([1, length + 3][:batch]), "end_positions": torch.tensor([2, 3][:batch])}
-    if "SequenceClassification" in cls:
+    if cls.endswith("ForMaskedImageModeling"):
+        return {"bool_masked_pos": torch.randint(0, 2, (batch, zoo_cases.patches(config))).bool()}
+    if cls.endswith("ForSemanticSegmentation"):
+        return {"labels": torch.randint(-1, max(config.num_labels, 2), (batch, *x["pixel_values"].shape[2:])).where(torch.rand(batch, *x["pixel_values"].shape[2:]) > 0.2, torch.tensor(config.semantic_loss_ignore_index)).clamp(min=0)}
+    if "SequenceClassification" in cls or cls.endswith("ForImageClassification"):
         if config.problem_type == "multi_label_classification":
             return {"labels": torch.randint(0, 2, (batch, config.num_labels)).float()}
         return {"labels": torch.randn(batch) if config.num_labels == 1 else torch.randint(0, config.num_labels, (batch,))}
@@ -119,10 +129,17 @@ def labels(cls, model, x, batch, length):
     return {}
 
 
+def by_position(value):
+    """`calque forward` takes what is nested by its place."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return tuple(by_position(one) for one in value) if isinstance(value, (tuple, list)) else value
+
+
 def run(folder, cls, x, extra=()):
     """`calque forward`; {path: tensor} or the text of the error."""
     inputs, outputs = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
-    save_file({name: t.clone(memory_format=torch.contiguous_format) for name, t in plain(x).items()}, inputs)
+    save_file({name: t.clone(memory_format=torch.contiguous_format) for name, t in plain({k: by_position(v) for k, v in x.items()}).items()}, inputs)
     if os.path.exists(outputs):
         os.remove(outputs)
     done = subprocess.run([CALQUE, "forward", folder, "--inputs", inputs, "--outputs", outputs, "--class", cls, *extra], capture_output=True, text=True)
@@ -159,12 +176,12 @@ def scenarios(arch, task, cls, model, cases):
     if hasattr(cases, "labels"):
         y = cases.labels(cls, x, model, y)
     yield "padded, with labels and hidden states", {**x, **y}, {"output_hidden_states": True}, "sdpa", torch.float32
-    yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
+    if not getattr(cases, "NO_ATTENTIONS", False):
+        yield "eager, with attentions", dict(x), {"output_attentions": True, "output_hidden_states": True}, "eager", torch.float32
     yield "without mask", {k: v for k, v in x.items() if "mask" not in k}, {}, "sdpa", torch.float32
-    embedding = model.get_input_embeddings() if "input_ids" in x else None
-    if hasattr(cases, "no_embeds"):
-        embedding = None if cases.no_embeds(cls, model) else embedding
-    if "SequenceClassification" not in cls and embedding is not None and not getattr(cases, "NO_EMBEDS", False) and "input_ids" in x:
+    without = "input_ids" not in x or getattr(cases, "NO_EMBEDS", False) or hasattr(cases, "no_embeds") and cases.no_embeds(cls, model)
+    embedding = None if without else model.get_input_embeddings()
+    if "SequenceClassification" not in cls and embedding is not None:
         e = {k: v for k, v in x.items() if k != "input_ids"}
         e["inputs_embeds"] = embedding(x["input_ids"]).detach()
         yield "embeddings", e, {}, "eager", torch.float32
@@ -201,7 +218,8 @@ def check(folder, arch, task, cls, model, cases, failures):
             try:
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
-                model.set_attn_implementation("eager")
+                attention = "eager"
+                model.set_attn_implementation(attention)
             if not getattr(model, "_supports_sdpa", True):
                 attention = "eager"
         given = {k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in x.items()}
@@ -250,7 +268,8 @@ def check_export(folder, arch, task, cls, model, cases, failures, run_all):
         return cases.inputs(cls, x, model) if hasattr(cases, "inputs") else x
 
     usual = None
-    for batch, length in ((2, 7), *SMALL_EXAMPLES):
+    dims = zoo_cases.inputs(arch, task, cls)[1].values()
+    for batch, length in ((2, 7), *(size for size in SMALL_EXAMPLES if size[1] == 7 or any(d[1] is not None for d in dims))):
         if batch == 0 and cls in getattr(cases, "NO_EMPTY_BATCH", ()):
             continue
         example = {name: t[:batch] for name, t in sized(max(batch, 1), length).items()} if batch == 0 else sized(batch, length)
@@ -287,6 +306,44 @@ def run_exported(program, sized, what, cls, model, cases, failures):
         failures.append(f"{cls} ({what}): {type(error).__name__}: {str(error)[-600:]}")
 
 
+def check_picture_sizes(folder, arch, task, cls, model, cases, failures):
+    """`calque export` with dynamic height and width, where the class takes pictures of any size: cases.picture_sizes(cls, model) gives the
+    example's size, others, and flags."""
+    count = 0
+    for own, others, flags in cases.picture_sizes(cls, model):
+        count += 1
+
+        def sized(batch, size):
+            return {**zoo_cases.inputs(arch, task, cls, batch=batch)[0], "pixel_values": torch.randn(batch, 3, *size), **flags}
+
+        inputs, program = os.path.join(folder, "in.safetensors"), os.path.join(folder, "p.pt2")
+        example = sized(2, own)
+        save_file({name: t if isinstance(t, torch.Tensor) else torch.tensor(t) for name, t in example.items()}, inputs)
+        least = [min(sizes) for sizes in zip(own, *others)]
+        dynamic = [f"{name}=batch" + ",*" * (t.dim() - 1) for name, t in example.items() if isinstance(t, torch.Tensor) and name != "pixel_values"]
+        done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls, "--dynamic", f"pixel_values=batch,*,height:{least[0]}..200,width:{least[1]}..200", *(a for d in dynamic for a in ("--dynamic", d))],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            failures.append(f"{cls} (export of pictures of any size): {done.stderr.strip()[-600:]}")
+            continue
+        try:
+            exported = torch.export.load(program).module()
+            for size in (own, *others):
+                x = sized(3, size)
+                with torch.no_grad():
+                    wrong = differences(plain(exported(**x)), plain(copy.deepcopy(model)(**x)), TOLERANCE[torch.float32])
+                if wrong:
+                    failures.append(f"{cls} (exported, pictures of {size}): " + "; ".join(wrong[:4]))
+        except Exception as error:  # noqa: BLE001: whatever PyTorch says of our file
+            failures.append(f"{cls} (exported, pictures of any size): {type(error).__name__}: {str(error)[-600:]}")
+    return count
+
+
+def described(config):
+    """A configuration, and those inside it, without what a folder says of itself."""
+    return {k: described(v) if isinstance(v, dict) else v for k, v in config.items() if k not in ("transformers_version", "_name_or_path", "architectures", "dtype", "torch_dtype")}
+
+
 def check_save(folder, cls, model, failures):
     """`calque save`, in shards: transformers loads it with no key missing or unexpected, and the same values."""
     saved = os.path.join(folder, "saved")
@@ -298,12 +355,15 @@ def check_save(folder, cls, model, failures):
         loaded, report = type(model).from_pretrained(saved, output_loading_info=True)
         wrong = [f"{kind} {sorted(report[kind])[:3]}" for kind in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs") if report.get(kind)]
         expected = model.state_dict()
+        spared = [re.compile(pattern) for pattern in type(model)._keys_to_ignore_on_load_missing or []]
         for name, tensor in loaded.state_dict().items():
+            if any(pattern.search(name) for pattern in spared):
+                continue
             if name not in expected or not torch.equal(tensor, expected[name]):
                 wrong.append(f"{name} differs")
-        if loaded.config.to_dict() != {**model.config.to_dict(), "transformers_version": loaded.config.to_dict().get("transformers_version")}:
-            mine, theirs = loaded.config.to_dict(), model.config.to_dict()
-            keys = [k for k in set(mine) | set(theirs) if mine.get(k) != theirs.get(k) and k not in ("transformers_version", "_name_or_path", "architectures", "dtype", "torch_dtype")]
+        mine, theirs = (described(m.config.to_dict()) for m in (loaded, model))
+        if mine != theirs:
+            keys = [k for k in set(mine) | set(theirs) if mine.get(k) != theirs.get(k)]
             wrong += [f"config {k}: {mine.get(k)} instead of {theirs.get(k)}" for k in sorted(keys)]
         if wrong:
             failures.append(f"{cls} (saved): " + "; ".join(wrong[:4]))
@@ -335,6 +395,8 @@ def main():
                 before = len(failures)
                 count += check(folder, arch, task, cls, model, cases, failures) + 2 + len(SMALL_EXAMPLES)
                 check_export(folder, arch, task, cls, model, cases, failures, args.all)
+                if hasattr(cases, "picture_sizes"):
+                    count += check_picture_sizes(folder, arch, task, cls, model, cases, failures)
                 check_save(folder, cls, model, failures)
                 for text in failures[before:]:
                     print(f"FAILED configuration {i} of {text}", flush=True)

@@ -56,6 +56,7 @@ CONFIGS = {
     "resnet": dict(num_channels=3, embedding_size=8, hidden_sizes=[8, 12, 16, 20], depths=[1, 1, 2, 1], layer_type="basic"),
     "roberta": dict(TEXT, pad_token_id=1),
     "segformer": dict(num_channels=3, num_encoder_blocks=4, depths=[1, 1, 1, 1], sr_ratios=[4, 2, 1, 1], hidden_sizes=[8, 8, 16, 16], num_attention_heads=[1, 1, 2, 2], decoder_hidden_size=16),
+    "siglip": dict(text_config=dict(CLIP_TEXT, projection_size=32), vision_config=VIT),
     "speech_to_text": SPEECH,
     "swin": dict(image_size=32, patch_size=2, num_channels=3, embed_dim=8, depths=[1, 2, 1], num_heads=[2, 2, 4], window_size=2, mlp_ratio=2.0, encoder_stride=8),
     "t5": T5,
@@ -68,11 +69,18 @@ IMAGE = {"convnext": 32, "donut-swin": 32, "swin": 32, "resnet": 32, "segformer"
 ENCODER_DECODER = {"bart", "blenderbot", "blenderbot-small", "m2m_100", "marian", "mbart", "mt5", "pegasus", "plbart", "t5", "speech_to_text"}
 # Some classes take their configuration from a part.
 PARTS = {"CLIPTextModel": "text_config", "CLIPTextModelWithProjection": "text_config", "CLIPVisionModel": "vision_config", "CLIPVisionModelWithProjection": "vision_config",
-         "AltCLIPTextModel": "text_config", "AltCLIPVisionModel": "vision_config", "GitVisionModel": "vision_config"}
+         "AltCLIPTextModel": "text_config", "AltCLIPVisionModel": "vision_config", "GitVisionModel": "vision_config",
+         "SiglipTextModel": "text_config", "SiglipVisionModel": "vision_config"}
 
 
 def ids(*size, high=99):
     return torch.randint(3, high, size)
+
+
+def patches(config):
+    """How many patches a picture of the configuration's size has."""
+    pair = [x if isinstance(x, (list, tuple)) else (x, x) for x in (config.image_size, config.patch_size)]
+    return (pair[0][0] // pair[1][0]) * (pair[0][1] // pair[1][1])
 
 
 def model(arch, cls):
@@ -103,11 +111,13 @@ def inputs(arch, task, cls, batch=2, length=7):
     torch.manual_seed(1)
     if arch in ("hubert", "wav2vec2"):
         return {"input_values": torch.randn(batch, 400 + 64 * length)}, {"input_values": (0, 1)}
+    if arch == "whisper":  # its features are made by its cases: their size follows from the configuration
+        return {"input_features": torch.randn(batch, 8, 20), "decoder_input_ids": ids(batch, length)}, {"input_features": (0, None), "decoder_input_ids": (0, 1)}
     if arch == "speech_to_text":
         return ({"input_features": torch.randn(batch, 4 * length, 24), "attention_mask": torch.ones(batch, 4 * length, dtype=torch.long), "decoder_input_ids": ids(batch, length)},
                 {"input_features": (0, None), "attention_mask": (0, None), "decoder_input_ids": (0, 1)})
     vision_part = cls.endswith("VisionModel") or "VisionModelWith" in cls
-    if arch in IMAGE or arch in ("dinov2", "vit") or vision_part or cls == "CLIPForImageClassification":
+    if arch in IMAGE or arch in ("dinov2", "vit") or vision_part or cls.endswith("ForImageClassification"):
         size = IMAGE.get(arch, 30)
         x = {"pixel_values": torch.randn(batch, 3, size, size)}
         return x, {"pixel_values": (0, None)}
@@ -123,7 +133,7 @@ def inputs(arch, task, cls, batch=2, length=7):
         x["bbox"] = torch.stack([box[..., 0], box[..., 1], box[..., 2], box[..., 3]], -1)
     if cls == "GPT2DoubleHeadsModel":
         x["mc_token_ids"] = torch.randint(0, length, lead)
-    if arch in ("clip", "altclip") and cls not in PARTS:
+    if arch in ("clip", "altclip", "siglip") and cls not in PARTS:
         x["pixel_values"] = torch.randn(batch, 3, 30, 30)
     seq2seq = arch in ENCODER_DECODER and not cls.endswith("ForCausalLM") and not cls.endswith("EncoderModel") and "ForTokenClassification" not in cls
     if seq2seq:

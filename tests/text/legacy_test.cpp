@@ -102,16 +102,20 @@ void write_marian(const test::TemporaryFolder& folder, const std::string& vocabu
   test::write_file(folder / "config.json", R"({"model_type": "marian"})");
 }
 
-TEST(Legacy, a_dictionary_gives_the_ids_of_pieces_and_tokens_without_a_score_come_last) {
+TEST(Legacy, a_dictionary_gives_the_ids_of_pieces) {
   const test::TemporaryFolder folder;
   write_marian(folder, R"({"</s>": 0, "<unk>": 1, "b": 2, "▁a": 3, "ß": 4, ">>fra<<": 5, "<pad>": 6})");
   const LegacyTokenizer made = read_legacy_tokenizer(folder.path());
   EXPECT_EQ(made.class_name, "MarianTokenizer");
   const Nlohmann json = Nlohmann::parse(made.json);
   EXPECT_EQ(json["model"]["unk_id"], 1);
-  EXPECT_EQ(json["model"]["vocab"][2], Nlohmann::parse(R"(["b", -2.5])"));
-  EXPECT_EQ(json["model"]["vocab"][3], Nlohmann::parse(R"(["▁a", -1.0])"));
-  EXPECT_LT(json["model"]["vocab"][4][1].get<double>(), -700);
+  EXPECT_EQ(json["model"]["vocab"][4][0], "ß");
+  EXPECT_EQ(json["model"]["pieces"], Nlohmann::parse(R"([["▁a", -1.0], ["b", -2.5], ["ab", -7.0]])"));
+  const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
+  EXPECT_THAT(tokenizer.encode_ids(" a  bß "), ElementsAre(3, 1, 2, 4, 0))
+      << "white space is one space; of the other language";
+  EXPECT_THAT(tokenizer.encode_ids("aab"), ElementsAre(3, 1, 0)) << "the piece ab has no id";
+  EXPECT_THAT(tokenizer.encode_ids("aßß"), ElementsAre(3, 1, 0)) << "an unknown stretch is looked up as a whole";
   EXPECT_EQ(json["post_processor"]["single"].size(), 2u);
   EXPECT_EQ(json["post_processor"]["special_tokens"]["</s>"]["ids"][0], 0);
   std::vector<std::string> added;

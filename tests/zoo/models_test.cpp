@@ -76,6 +76,8 @@ void flatten(const std::string& name, const Value& value, Leaves& out) {
   if (value.is_tensor()) out.emplace_back(name, value.to_tensor());
   if (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list)
     for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
+  if (value.kind() == Value::Kind::dict)
+    for (const auto& [key, item] : value.to_dict().items) flatten(name + "." + key.to_string(), item, out);
 }
 
 Leaves leaves_of(const ModelOutput& output) {

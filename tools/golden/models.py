@@ -20,7 +20,7 @@ import models  # noqa: E402
 import zoo_cases  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-SMALLER = {16: 8, 32: 16, 37: 20, 64: 32}
+SMALLER = {16: 8, 24: 8, 32: 16, 37: 20, 40: 16, 64: 32}
 
 
 def smaller(settings):
@@ -32,35 +32,41 @@ def golden(arch, classes):
     task, cls = next(((t, c) for t, c in classes if t == "pretraining"), classes[min(1, len(classes) - 1)])
     if hasattr(cases, "GOLDEN_CLASS"):
         task, cls = next((t, c) for t, c in classes if c == cases.GOLDEN_CLASS)
+    parts = getattr(cases, "PARTS", {})  # model types of their own inside the architecture
+    return all([write(arch, arch, task, cls, cases)] + [write(part, arch, "special", c, cases) for part, c in parts.items()])
+
+
+def write(name, arch, task, cls, cases):
     settings = getattr(cases, "GOLDEN_CONFIG", None) or smaller(cases.CONFIGS[0])
     model = models.make(arch, cls, settings, cases)
     if model is None:
         return False
-    folder = os.path.join(ROOT, "tests", "zoo", "golden", arch)
+    folder = os.path.join(ROOT, "tests", "zoo", "golden", name)
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
-    for name in os.listdir(folder):
-        if name not in ("config.json", "model.safetensors"):
-            os.remove(os.path.join(folder, name))
+    for file in os.listdir(folder):
+        if file not in ("config.json", "model.safetensors"):
+            os.remove(os.path.join(folder, file))
     out = {}
-    for name, x, flags, attention, dtype in models.scenarios(arch, task, cls, model, cases):
-        if dtype != torch.float32 or name.startswith(("embeddings", "without mask")) or name not in getattr(cases, "GOLDEN_CASES", (name,)):
+    for case, x, flags, attention, dtype in models.scenarios(arch, task, cls, model, cases):
+        if dtype != torch.float32 or case.startswith(("embeddings", "without mask")) or case not in getattr(cases, "GOLDEN_CASES", (case,)):
             continue
         if hasattr(model, "set_attn_implementation"):
             try:
                 model.set_attn_implementation(attention)
             except (ValueError, NotImplementedError):
-                model.set_attn_implementation("eager")
+                attention = "eager"
+                model.set_attn_implementation(attention)
             if not getattr(model, "_supports_sdpa", True):
                 attention = "eager"
         with torch.no_grad():
             answer = models.plain(model(**models.accepted(model, {**x, **flags})))
         for part, tensors in (("in", models.plain({**x, **{k: torch.tensor(v) for k, v in flags.items()}})), ("out", answer)):
             for key, tensor in tensors.items():
-                out[f"{name}/{attention}/{part}/{key}"] = tensor.contiguous().clone()
+                out[f"{case}/{attention}/{part}/{key}"] = tensor.contiguous().clone()
     save_file(out, os.path.join(folder, "cases.safetensors"))
-    size = sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
-    print(f"{arch}: {cls}, {len({k.rsplit('/', 2)[0] for k in out})} cases, {size} bytes")
+    size = sum(os.path.getsize(os.path.join(folder, file)) for file in os.listdir(folder))
+    print(f"{name}: {cls}, {len({k.rsplit('/', 2)[0] for k in out})} cases, {size} bytes")
     return True
 
 

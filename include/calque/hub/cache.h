@@ -42,11 +42,11 @@ struct KeyValueCache {
   bool keeps_all = false;  // windows drop nothing: somebody may want to go back
 
   bool empty() const { return layers.empty() || layers[0].empty(); }
-  SymInt length() const;  // of the text; 0 when empty
+  SymInt length() const;               // of the text; 0 when empty
   void ends_at(const SymInt& length);  // the text's length, from which follows where each layer begins
   bool can_go_back_to(int64_t length) const;
   KeyValueCache first_tokens(int64_t length) const;  // UserError where a window has dropped them
-  const LayerCache& layer(size_t index) const;  // an empty one where there is none
+  const LayerCache& layer(size_t index) const;       // an empty one where there is none
 
   Value to_value() const;  // None when empty
   static KeyValueCache from_value(const Value& value);

@@ -23,6 +23,8 @@ enum class KeyKind {
   size,         // a dimension of some tensor: 1 or more
   rows,         // the rows of a table that may be left out: 0 or more
   rows_or_not,  // the same, and -1 for "not set"
+  sizes,        // a dimension, or a list of them: height and width, one a stage
+  stages,       // a list of layers, one number a stage: 1 or more
   heads,        // what a size is divided by: 1 or more
   length,       // counted in tokens, of no tensor: 1 or more
   count,        // of anything else: 0 or more

@@ -48,6 +48,8 @@ class PretrainedModel : public Module {
   virtual std::vector<std::string> keep_in_fp32_modules() const { return {}; }
   virtual std::vector<std::string> no_split_modules() const { return {}; }  // class names
   virtual std::string main_input_name() const { return "input_ids"; }
+  // The inputs of a symbolic trace for which nobody names any: those of transformers 4's dummy_inputs.
+  virtual std::vector<std::string> dummy_input_names() const { return {main_input_name()}; }
   // What the class can be called with: by default ids, their mask, and the decoder's ids where it takes any.
   virtual ModelInputs example_inputs(const ExampleSizes& sizes = {}) const;
   virtual bool is_encoder_decoder() const { return config_.flag("is_encoder_decoder"); }

@@ -43,6 +43,7 @@ struct TraceInputs {
   Kwargs examples = {};
   bool symbolic = false;  // the sizes of examples are symbols: the graph holds for others, as far as guards() say
   std::shared_ptr<FakeMode> fake = {};  // the examples are this mode's already
+  bool drop_concrete_args = false;      // they leave no input and no check in the graph
 };
 
 // A function to trace: its body, its arguments' names and kinds.
@@ -66,7 +67,7 @@ struct Scope {
   bool operator==(const Scope&) const = default;
 };
 
-class Tracer : private Mode, private ModuleObserver {
+class Tracer : private Mode, public ModuleObserver {
  public:
   Tracer();
   ~Tracer() override;
@@ -77,6 +78,8 @@ class Tracer : private Mode, private ModuleObserver {
   bool record_stack_traces = false;       // meta.stack_trace, beside meta.location
   bool check_mutable_operations = false;  // a call_function that writes its arguments is an error
   bool proxy_buffer_attributes = false;   // buffers are proxies as parameters are: calls on them alone are recorded too
+  // A module that was made for one call, such as a loss, is put into root and becomes a step: lossname_0, lossname_1, ...
+  bool allow_insert_stateless_mods = false;
 
   // ---- tracing ------------------------------------------------------------------------------------------------------
   // Tensors that are no attribute of the module become buffers of it, outside its state dict: _tensor_constant0, ...
@@ -92,7 +95,8 @@ class Tracer : private Mode, private ModuleObserver {
   // ---- what a derived tracer may change -----------------------------------------------------------------------------
   // By default modules of torch.nn, except Sequential.
   virtual bool is_leaf_module(Module& module, const std::string& path);
-  virtual std::string path_of_module(Module& module);  // UserError when it is not within root
+  // UserError when it is not within root, and may not be put there; empty where it was made of proxies and is traced through.
+  virtual std::string path_of_module(Module& module);
   using Forward = std::function<Value(const Values& args, const Kwargs& kwargs)>;
   virtual Value call_module(Module& module, const Forward& forward, const Values& args, const Kwargs& kwargs);
   // A value as an argument of a node.
@@ -102,6 +106,10 @@ class Tracer : private Mode, private ModuleObserver {
   // A node and what stands for its value.
   virtual Value create_proxy(NodeKind kind, const Target& target, const Values& args, const Kwargs& kwargs = {},
                              const ProxyLike& like = {});
+  // What the call gives on the examples, for the result's proxy; nothing: the proxy is opaque. By default errors go on.
+  virtual std::optional<Value> example_result(NodeKind kind, const Target& target, const std::function<Value()>& call);
+  // A size of a proxy is used: the node that gives it. By default a call of size(dim).
+  virtual Node* size_node(Node& tensor, int64_t dim);
   // A parameter (or buffer) of the root is used: what stands for it. By default one get_attr for all uses.
   virtual Value get_attr(const std::string& path, const Tensor& tensor);
   // Asked when a program needs the truth of a proxy, or how many items one has. By default a UserError.
@@ -113,8 +121,9 @@ class Tracer : private Mode, private ModuleObserver {
   // ---- for derived tracers ------------------------------------------------------------------------------------------
   Graph& graph() const;
   const Scope& scope() const;
-  Node* node_of(const Value& proxy) const;  // null when it is no proxy of this trace
-  Tensor proxy(Node* node);                 // an opaque proxy for a node
+  Node* node_of(const Value& proxy) const;     // null when it is no proxy of this trace
+  Tensor proxy(Node* node);                    // an opaque proxy for a node
+  bool made_of_proxies(Module& module) const;  // one of its tensors, or of its children's, is a proxy
 
  private:
   friend class ProxyExtra;
@@ -148,12 +157,15 @@ class Tracer : private Mode, private ModuleObserver {
   SymInt size_of(Node& node, int64_t d);
   [[noreturn]] void refuse(const Node& node, const std::string& asked) const;
   std::string explained(const UserError& error) const;
+  std::string insert(Module& module);
 
   std::unique_ptr<State> state_;
 };
 
 // Whether this thread is inside a trace.
 bool is_fx_tracing();
+// ... by a tracer that wants a module's call where a function would compute the same (Tracer::allow_insert_stateless_mods).
+bool prefers_modules();
 
 namespace tracer_detail {
 template <class F>

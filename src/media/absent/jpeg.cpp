@@ -3,6 +3,8 @@
 
 namespace calque {
 
-DecodedPicture decode_jpeg(const PictureSource& source) { library_absent(source.what, "JPEG pictures", "libjpeg", "libjpeg62-turbo-dev"); }
+DecodedPicture decode_jpeg(const PictureSource& source) {
+  library_absent(source.what, "JPEG pictures", "libjpeg", "libjpeg62-turbo-dev");
+}
 
 }  // namespace calque

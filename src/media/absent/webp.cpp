@@ -3,6 +3,8 @@
 
 namespace calque {
 
-DecodedPicture decode_webp(const PictureSource& source) { library_absent(source.what, "WebP pictures", "libwebp", "libwebp-dev"); }
+DecodedPicture decode_webp(const PictureSource& source) {
+  library_absent(source.what, "WebP pictures", "libwebp", "libwebp-dev");
+}
 
 }  // namespace calque

@@ -1,6 +1,8 @@
 // JPEG by libjpeg-turbo with its defaults, which are Pillow's: the exact integer transform (ISLOW) and smooth upsampling of colour.
-#include <cstdio>  // jpeglib.h needs FILE
+// clang-format off
+#include <cstdio>  // jpeglib.h needs size_t and FILE
 #include <jpeglib.h>
+// clang-format on
 
 #include <algorithm>
 #include <csetjmp>

@@ -76,7 +76,8 @@ void set_png_transforms(png_structp png, png_infop info, PngForm& form) {
   form.row_bytes = png_get_rowbytes(png, info);
 }
 
-void fill_from_row(const PngForm& form, const std::vector<png_color>& palette, bool labels, const uint8_t* in, uint8_t* out) {
+void fill_from_row(const PngForm& form, const std::vector<png_color>& palette, bool labels, const uint8_t* in,
+                   uint8_t* out) {
   const size_t width = form.width;
   const auto grey = [&](size_t x, uint8_t value) {
     if (labels)
@@ -86,8 +87,7 @@ void fill_from_row(const PngForm& form, const std::vector<png_color>& palette, b
   };
   switch (form.colour) {
     case PNG_COLOR_TYPE_GRAY:
-      for (size_t x = 0; x < width; ++x)
-        grey(x, form.depth == 16 ? (in[2 * x] ? uint8_t{255} : in[2 * x + 1]) : in[x]);
+      for (size_t x = 0; x < width; ++x) grey(x, form.depth == 16 ? (in[2 * x] ? uint8_t{255} : in[2 * x + 1]) : in[x]);
       break;
     case PNG_COLOR_TYPE_GRAY_ALPHA:
       for (size_t x = 0; x < width; ++x) grey(x, in[2 * x]);
@@ -184,15 +184,16 @@ CountedVector<uint8_t> encode_png(const Picture& picture) {
   PngWriter writer;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_png_write_error, ignore_png_warning);
   png_infop info = png ? png_create_info_struct(png) : nullptr;
-  const bool written = info && without_png_error(png, [&] {
-    png_set_write_fn(png, &writer, write_png_bytes, nullptr);
-    png_set_IHDR(png, info, static_cast<png_uint_32>(picture.width), static_cast<png_uint_32>(picture.height), 8,
-                 picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_write_info(png, info);
-    for (int64_t y = 0; y < picture.height; ++y) png_write_row(png, picture.row(y));
-    png_write_end(png, info);
-  });
+  const bool written =
+      info && without_png_error(png, [&] {
+        png_set_write_fn(png, &writer, write_png_bytes, nullptr);
+        png_set_IHDR(png, info, static_cast<png_uint_32>(picture.width), static_cast<png_uint_32>(picture.height), 8,
+                     picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+        png_write_info(png, info);
+        for (int64_t y = 0; y < picture.height; ++y) png_write_row(png, picture.row(y));
+        png_write_end(png, info);
+      });
   png_destroy_write_struct(&png, &info);
   if (!written) throw UserError(std::string("a PNG could not be written: ") + writer.reason);
   return std::move(writer.out);

@@ -44,14 +44,15 @@ Waveform decode_with_sndfile(const SoundSource& source) {
   SF_INFO info = {};
   const std::unique_ptr<SNDFILE, decltype(&sf_close)> file(sf_open_virtual(&io, SFM_READ, &info, &bytes), &sf_close);
   if (!file) source.fail(std::string("no sound that libsndfile reads: ") + sf_strerror(nullptr));
-  if (info.frames < 0 || info.samplerate <= 0 || info.channels <= 0) source.fail("a broken sound file: no rate or no channels");
+  if (info.frames < 0 || info.samplerate <= 0 || info.channels <= 0)
+    source.fail("a broken sound file: no rate or no channels");
   const auto channels = static_cast<size_t>(info.channels);
   // A stream may not say how long it is: the limit holds while it is read.
   source.check_length(info.frames == SF_COUNT_MAX ? 0 : static_cast<uint64_t>(info.frames),
                       static_cast<uint64_t>(info.samplerate), channels);
   Waveform out;
   out.rate = info.samplerate;
-  constexpr sf_count_t step = 65536;
+  const sf_count_t step = std::max<sf_count_t>(1, 65536 / info.channels);
   CountedVector<float> frames(static_cast<size_t>(step) * channels);
   for (;;) {
     const sf_count_t read = sf_readf_float(file.get(), frames.data(), step);

@@ -13,7 +13,8 @@ namespace {
 std::string webp_chunk(const WebPDemuxer* demuxer, const char* name) {
   WebPChunkIterator found;
   std::string out;
-  if (WebPDemuxGetChunk(demuxer, name, 1, &found)) out.assign(reinterpret_cast<const char*>(found.chunk.bytes), found.chunk.size);
+  if (WebPDemuxGetChunk(demuxer, name, 1, &found))
+    out.assign(reinterpret_cast<const char*>(found.chunk.bytes), found.chunk.size);
   WebPDemuxReleaseChunkIterator(&found);
   return out;
 }
@@ -33,13 +34,14 @@ DecodedPicture decode_webp(const PictureSource& source) {
   WebPAnimDecoderOptions options;
   WebPAnimDecoderOptionsInit(&options);
   const std::unique_ptr<WebPAnimDecoder, decltype(&WebPAnimDecoderDelete)> decoder(WebPAnimDecoderNew(&data, &options),
-                                                                                  &WebPAnimDecoderDelete);
+                                                                                   &WebPAnimDecoderDelete);
   WebPAnimInfo info;
   uint8_t* canvas = nullptr;
   int timestamp = 0;
   if (!decoder || !WebPAnimDecoderGetInfo(decoder.get(), &info)) source.fail("a broken WebP: its parts do not fit together");
   source.check_size(info.canvas_width, info.canvas_height);
-  if (!WebPAnimDecoderGetNext(decoder.get(), &canvas, &timestamp)) source.fail("a broken WebP: its first picture cannot be decoded");
+  if (!WebPAnimDecoderGetNext(decoder.get(), &canvas, &timestamp))
+    source.fail("a broken WebP: its first picture cannot be decoded");
   DecodedPicture out;
   out.picture = Picture(info.canvas_height, info.canvas_width, 3);
   uint8_t* to = out.picture.bytes.data();

@@ -302,6 +302,7 @@ void register_indexing(Library& aten);
 void register_indexing(Library& aten) {
   aten.def("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
       .own(index_fake, index_kernel)
+      .python("torch.ops.aten.index")  // neither torch nor Tensor has it
       .out("index.Tensor_out")
       .tags(Tag::any_device, Tag::core, Tag::allocates_own);
   aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")

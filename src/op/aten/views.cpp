@@ -222,6 +222,7 @@ void register_views(Library& aten) {
       .view([](const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
         return rule::slice("slice", geometry(self), dim, start, end, step);
       })
+      .python("torch.ops.aten.slice")  // neither torch nor Tensor has it
       .tags(Tag::core);
   aten.def("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
       .view([](const Tensor& self, int64_t dim, SymInt index) { return rule::select("select", geometry(self), dim, index); })

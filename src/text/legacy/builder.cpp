@@ -103,22 +103,23 @@ void LegacyBuilder::use_pieces(size_t skip) {
     document.vocabulary.push(model_.pieces[i].text, static_cast<double>(model_.pieces[i].score));
 }
 
-void LegacyBuilder::use_unigram(int64_t unknown, bool byte_fallback) {
-  const size_t pieces = document.vocabulary.entries().size();
-  if (unknown < 0 || static_cast<uint64_t>(unknown) >= pieces)
-    fail("the unknown piece has the id " + std::to_string(unknown) + ", and there are " + std::to_string(pieces) +
+void LegacyBuilder::use_unigram(int64_t unknown, bool byte_fallback, const LegacyVocabulary* pieces) {
+  const size_t tokens = document.vocabulary.entries().size();
+  if (unknown < 0 || static_cast<uint64_t>(unknown) >= tokens)
+    fail("the unknown piece has the id " + std::to_string(unknown) + ", and there are " + std::to_string(tokens) +
          " pieces");
   document.scored = true;
-  document.model = unigram_model(document.vocabulary, unknown, byte_fallback);
+  document.model = unigram_model(document.vocabulary, unknown, byte_fallback, pieces);
 }
 
 void LegacyBuilder::use_bpe_of(const LegacyVocabulary& pieces, const LegacyBpeSettings& how) {
   document.model = bpe_model(document.vocabulary, generate_merges(pieces, {}, model_file_->path()), how);
 }
 
-std::optional<std::string> LegacyBuilder::precompiled() const {
+std::optional<std::string> LegacyBuilder::precompiled(bool longest) const {
   if (model_.precompiled_charsmap.empty()) return std::nullopt;
-  return R"({"type": "Precompiled", "precompiled_charsmap": ")" + encode_base64(model_.precompiled_charsmap) + "\"}";
+  return R"({"type": "Precompiled", "precompiled_charsmap": ")" + encode_base64(model_.precompiled_charsmap) +
+         (longest ? R"(", "longest": true})" : "\"}");
 }
 
 // ---- special tokens -----------------------------------------------------------------------------------------------

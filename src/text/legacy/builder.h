@@ -42,10 +42,11 @@ class LegacyBuilder {
   // The folder's SentencePiece model, or the one of this name. Its control and user-defined pieces are additional special tokens.
   const SentencePieceModel& sentencepiece(std::string_view name = {});
   void use_pieces(size_t skip = 0);  // adds them to the vocabulary, without the first ones
-  void use_unigram(int64_t unknown, bool byte_fallback = false);
+  void use_unigram(int64_t unknown, bool byte_fallback = false, const LegacyVocabulary* pieces = nullptr);
   void use_bpe(const LegacyBpeSettings& how) { use_bpe_of(document.vocabulary, how); }
   void use_bpe_of(const LegacyVocabulary& pieces, const LegacyBpeSettings& how);  // the merges are those of the pieces
-  std::optional<std::string> precompiled() const;  // the normalizer of the model's replacements, if it has any
+  // The normalizer of the model's replacements, if it has any; `longest` as SentencePiece itself replaces.
+  std::optional<std::string> precompiled(bool longest = false) const;
 
   // ---- special tokens
   void add_extra(std::string_view text, LegacyToken how = {});  // to the additional special tokens

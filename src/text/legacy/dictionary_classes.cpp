@@ -1,8 +1,8 @@
-// Classes of Python alone whose pieces come from a SentencePiece model and whose ids from a vocab.json beside it. As a tokenizer.json they are
-// Unigram models in the order of the ids. A token that is in the dictionary alone (of the other language) has a score at which it is only taken
-// where there is nothing else; Python's class takes it when it is the whole of an unknown stretch, and the unknown token otherwise.
+// Classes of Python alone, which split texts with the sentencepiece library and look up the pieces in a vocab.json beside it. What is made for
+// them is a tokenizer.json whose parts work as SentencePiece does, not as the tokenizers library's: see unigram.h and charsmap.h. A stretch of
+// unknown characters is looked up as well, so that a token of the other language may be taken, when it is the whole stretch.
 #include <algorithm>
-#include <unordered_map>
+#include <vector>
 
 #include "calque/base/error.h"
 #include "text/legacy/classes.h"
@@ -26,12 +26,23 @@ constexpr std::string_view wmt21_languages = "en ha is ja cs ru zh de";
 void use_dictionary(LegacyBuilder& b, const char* pieces) {
   const SentencePieceModel& model = b.sentencepiece(pieces);
   b.settings.additional.reset();
-  std::unordered_map<std::string_view, double> scores;
-  double lowest = 0;
+  if (model.type != SentencePieceModel::Type::unigram)
+    throw UserError(ErrorKind::bad_file, (b.settings.folder() / pieces).string() +
+                                             ": the model is not of the kind Unigram, as it is for this class");
+  LegacyVocabulary own;
+  float highest = 0;
+  bool any = false;
   for (const SentencePiece& piece : model.pieces) {
-    if (piece.kind != SentencePiece::Kind::normal && piece.kind != SentencePiece::Kind::user_defined) continue;
-    scores.emplace(piece.text, piece.score);
-    lowest = std::min(lowest, static_cast<double>(piece.score));
+    if (piece.kind != SentencePiece::Kind::normal) continue;
+    highest = any ? std::max(highest, piece.score) : piece.score;
+    any = true;
+  }
+  for (const SentencePiece& piece : model.pieces) {
+    if (piece.kind == SentencePiece::Kind::normal)
+      own.push(piece.text, piece.score);
+    else if (piece.kind ==
+             SentencePiece::Kind::user_defined)  // what SentencePiece gives them, so that they are always taken
+      own.push(piece.text, static_cast<double>(static_cast<float>(piece.text.size()) * highest) - 0.1);
   }
   const LegacyVocabulary dictionary = read_vocab_json(b.settings.folder() / "vocab.json");
   std::vector<const LegacyVocabulary::Entry*> by_id(dictionary.distinct());
@@ -42,15 +53,15 @@ void use_dictionary(LegacyBuilder& b, const char* pieces) {
                              std::to_string(by_id.size()) + " tokens with the ids from 0, each once");
     by_id[static_cast<size_t>(entry.id)] = &entry;
   }
-  for (const LegacyVocabulary::Entry* entry : by_id) {
-    const auto score = scores.find(entry->token);
-    b.document.vocabulary.push(entry->token, score == scores.end() ? 100 * (lowest - 10) : score->second);
-  }
+  for (const LegacyVocabulary::Entry* entry : by_id) b.document.vocabulary.push(entry->token);
   const auto unknown = b.document.vocabulary.find(b.token("unk_token"));
   if (!unknown) fail_dictionary(b, "the unknown token \"" + excerpt(b.token("unk_token")) + "\" is not in it");
-  b.use_unigram(*unknown);
-  if (const auto normalizer = b.precompiled()) b.document.normalizer = *normalizer;
-  b.document.pre_tokenizer = pre_tokenizer_sequence({R"({"type": "WhitespaceSplit"})", metaspace("always")});
+  b.use_unigram(*unknown, false, &own);
+  std::vector<std::string> normalizers;
+  if (const auto normalizer = b.precompiled(true)) normalizers.push_back(*normalizer);
+  normalizers.insert(normalizers.end(), {replace_expression(" +", " "), replace_expression("\\A | \\z", ""),
+                                         R"({"type": "Prepend", "prepend": "▁"})", replace_text(" ", "▁")});
+  b.document.normalizer = normalizer_sequence(normalizers);
   b.document.decoder = metaspace("always");
 }
 

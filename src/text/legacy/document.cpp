@@ -152,21 +152,26 @@ std::string bpe_model(const LegacyVocabulary& vocabulary, const LegacyMerges& me
   return json.take();
 }
 
-std::string unigram_model(const LegacyVocabulary& vocabulary, std::optional<int64_t> unknown, bool byte_fallback) {
+std::string unigram_model(const LegacyVocabulary& vocabulary, std::optional<int64_t> unknown, bool byte_fallback,
+                          const LegacyVocabulary* pieces) {
   JsonWriter json;
+  const auto scored = [&json](const char* name, const LegacyVocabulary& tokens) {
+    json.key(name);
+    json.begin_array();
+    for (const LegacyVocabulary::Entry& entry : tokens.entries()) {
+      json.begin_array();
+      json.value(entry.token);
+      json.value(entry.score);
+      json.end_array();
+    }
+    json.end_array();
+  };
   json.begin_object();
   json.member("type", "Unigram");
   json.key("unk_id");
   unknown ? json.value(*unknown) : json.null();
-  json.key("vocab");
-  json.begin_array();
-  for (const LegacyVocabulary::Entry& entry : vocabulary.entries()) {
-    json.begin_array();
-    json.value(entry.token);
-    json.value(entry.score);
-    json.end_array();
-  }
-  json.end_array();
+  scored("vocab", vocabulary);
+  if (pieces) scored("pieces", *pieces);
   json.member("byte_fallback", byte_fallback);
   json.end_object();
   return json.take();

@@ -57,7 +57,9 @@ struct LegacyBpeSettings {
 
 std::string word_piece_model(const LegacyVocabulary& vocabulary, std::string_view unknown);
 std::string bpe_model(const LegacyVocabulary& vocabulary, const LegacyMerges& merges, const LegacyBpeSettings& settings);
-std::string unigram_model(const LegacyVocabulary& vocabulary, std::optional<int64_t> unknown, bool byte_fallback);
+// With `pieces` these have the scores, and the vocabulary the ids alone.
+std::string unigram_model(const LegacyVocabulary& vocabulary, std::optional<int64_t> unknown, bool byte_fallback,
+                          const LegacyVocabulary* pieces = nullptr);
 
 // Each special token is given with its id.
 using LegacyTokenIds = std::vector<std::pair<std::string, int64_t>>;

@@ -39,8 +39,8 @@ struct Conv1dSubsampler : Typed<Conv1dSubsampler> {
   explicit Conv1dSubsampler(const Config& c) : conv_layers(child<ModuleList>("conv_layers")) {
     const std::vector<int64_t> kernels = c.integers("conv_kernel_sizes");
     for (size_t i = 0; i < kernels.size(); ++i) {
-      const int64_t in = i == 0 ? c.integer("input_feat_per_channel") * c.integer("input_channels")
-                                : c.integer("conv_channels") / 2;
+      const int64_t in =
+          i == 0 ? c.integer("input_feat_per_channel") * c.integer("input_channels") : c.integer("conv_channels") / 2;
       const int64_t out = i + 1 < kernels.size() ? c.integer("conv_channels") : 2 * c.integer("d_model");
       conv_layers->emplace<Conv1d>(in, out, kernels[i], ConvOptions{.stride = 2, .padding = Sizes(kernels[i] / 2)});
     }
@@ -66,9 +66,8 @@ Tensor frames_left(const Config& c, const SymInt& frames, const Tensor& given) {
 
 struct Speech2TextEncoder : ModelOf<Speech2TextEncoder, Seq2SeqPretrained> {
   static constexpr const char* torch_type = "transformers.models.speech_to_text.modeling_speech_to_text.Speech2TextEncoder";
-  static constexpr ModelArgument forward_arguments[] = {arg::input_features,    arg::attention_mask,
-                                                        arg::output_attentions, arg::output_hidden_states,
-                                                        arg::head_mask};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_features, arg::attention_mask, arg::output_attentions,
+                                                        arg::output_hidden_states, arg::head_mask};
   explicit Speech2TextEncoder(const Config& c)
       : ModelOf(speech_to_text_style, "Speech2TextEncoder", c),
         conv(child<Conv1dSubsampler>("conv", c)),
@@ -88,8 +87,8 @@ struct Speech2TextEncoder : ModelOf<Speech2TextEncoder, Seq2SeqPretrained> {
     if (kept.defined()) kept = frames_left(config(), embeds.sym_size(1), kept);
     // Positions count as of ids: padding is 1 here, which the configuration may call something else than padding.
     const int64_t pad = config().integer("pad_token_id");
-    const Tensor ids = kept.defined() ? ne(kept, 1).to(DType::int64)
-                                      : zeros({embeds.sym_size(0), embeds.sym_size(1)}, DType::int64);
+    const Tensor ids =
+        kept.defined() ? ne(kept, 1).to(DType::int64) : zeros({embeds.sym_size(0), embeds.sym_size(1)}, DType::int64);
     const Tensor counts = ne(ids, pad).to(DType::int64);
     const Tensor positions = cumsum(counts, 1) * counts + pad;
     Tensor x = embeds + embed_positions(positions, embeds.sym_size(1) + pad + 1).to(embeds.dtype());
@@ -116,11 +115,17 @@ struct Speech2TextEncoder : ModelOf<Speech2TextEncoder, Seq2SeqPretrained> {
 };
 
 constexpr HearingStyle speech_to_text_hearing{
-    &speech_to_text_style, "lm_head",
+    &speech_to_text_style,
+    "lm_head",
     [](const Config& c) -> std::shared_ptr<PretrainedModel> { return std::make_shared<Speech2TextEncoder>(c); },
-    frames_left, [](const PretrainedModel&, const Tensor& features, const Tensor&) { return features; },
+    frames_left,
+    [](const PretrainedModel&, const Tensor& features, const Tensor&) { return features; },
     [](const Config& c, int64_t batch, int64_t length) {
-      return example_features({batch, 4 * length, c.integer("input_feat_per_channel") * c.integer("input_channels")});
+      ModelInputs in;
+      in.set(arg::input_features,
+             example_features({batch, 4 * length, c.integer("input_feat_per_channel") * c.integer("input_channels")}));
+      in.set(arg::attention_mask, ones({batch, 4 * length}, DType::int64));
+      return in;
     }};
 
 void complete_speech_to_text(Config& c) {
@@ -155,7 +160,8 @@ void register_models(ModelRegistry& registry) {
                           {"conv_channels", KeyKind::size},
                           {"input_feat_per_channel", KeyKind::size},
                           {"input_channels", KeyKind::size}},
-                 .relations = {multiple("d_model", "encoder_attention_heads"), multiple("d_model", "decoder_attention_heads")},
+                 .relations = {multiple("d_model", "encoder_attention_heads"),
+                               multiple("d_model", "decoder_attention_heads")},
                  .tables = {{"max_source_positions", "d_model"}, {"max_target_positions", "d_model"}}},
       .complete = complete_speech_to_text,
       .classes = hearing_classes(speech_to_text_hearing),

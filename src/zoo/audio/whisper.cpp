@@ -45,9 +45,8 @@ Tensor whisper_sinusoids(int64_t rows, int64_t size) {
 
 struct WhisperEncoder : ModelOf<WhisperEncoder, Seq2SeqPretrained> {
   static constexpr const char* torch_type = "transformers.models.whisper.modeling_whisper.WhisperEncoder";
-  static constexpr ModelArgument forward_arguments[] = {arg::input_features,    arg::attention_mask,
-                                                        arg::output_attentions, arg::output_hidden_states,
-                                                        arg::head_mask};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_features, arg::attention_mask, arg::output_attentions,
+                                                        arg::output_hidden_states, arg::head_mask};
   explicit WhisperEncoder(const Config& c)
       : ModelOf(whisper_style, "WhisperEncoder", c),
         conv1(child<Conv1d>("conv1", c.integer("num_mel_bins"), c.integer("d_model"), 3, ConvOptions{.padding = Sizes(1)})),
@@ -99,8 +98,10 @@ struct WhisperEncoder : ModelOf<WhisperEncoder, Seq2SeqPretrained> {
   Child<LayerNorm> layer_norm;
 };
 
-Tensor whisper_features(const Config& c, int64_t batch, int64_t) {
-  return example_features({batch, c.integer("num_mel_bins"), 2 * c.integer("max_source_positions")});
+ModelInputs whisper_example(const Config& c, int64_t batch, int64_t) {
+  ModelInputs in;
+  in.set(arg::input_features, example_features({batch, c.integer("num_mel_bins"), 2 * c.integer("max_source_positions")}));
+  return in;
 }
 
 // While training: frames and bins that are not heard.
@@ -111,17 +112,19 @@ Tensor heard(const PretrainedModel& model, const Tensor& features, const Tensor&
 }
 
 constexpr HearingStyle whisper_hearing{
-    &whisper_style, "proj_out",
+    &whisper_style,
+    "proj_out",
     [](const Config& c) -> std::shared_ptr<PretrainedModel> { return std::make_shared<WhisperEncoder>(c); },
-    [](const Config&, const SymInt&, const Tensor&) { return Tensor(); }, heard, whisper_features};
+    [](const Config&, const SymInt&, const Tensor&) { return Tensor(); },
+    heard,
+    whisper_example};
 
 // The decoder alone, with what it looks at given as encoder_outputs.
 struct WhisperForCausalLM : ModelOf<WhisperForCausalLM, Seq2SeqPretrained> {
   static constexpr const char* torch_type = "transformers.models.whisper.modeling_whisper.WhisperForCausalLM";
   static constexpr ModelArgument forward_arguments[] = {
-      arg::input_ids,     arg::attention_mask, arg::encoder_outputs, arg::past_key_values,
-      arg::inputs_embeds, arg::position_ids,   arg::labels,          arg::use_cache,
-      arg::output_attentions, arg::output_hidden_states};
+      arg::input_ids,    arg::attention_mask, arg::encoder_outputs, arg::past_key_values,   arg::inputs_embeds,
+      arg::position_ids, arg::labels,         arg::use_cache,       arg::output_attentions, arg::output_hidden_states};
   explicit WhisperForCausalLM(const Config& c)
       : ModelOf(whisper_style, "WhisperForCausalLM", alone(c)),
         model(child<Seq2SeqDecoderWrapper>("model", whisper_style, config())),
@@ -166,9 +169,7 @@ struct WhisperForAudioClassification : ModelOf<WhisperForAudioClassification, Se
   std::string main_input_name() const override { return "input_features"; }
   bool is_encoder_decoder() const override { return false; }
   ModelInputs example_inputs(const ExampleSizes& sizes) const override {
-    ModelInputs in;
-    in.set(arg::input_features, whisper_features(config(), sizes.batch, sizes.length));
-    return in;
+    return whisper_example(config(), sizes.batch, sizes.length);
   }
   ModelOutput forward(const ModelInputs& given) override {
     ModelInputs in = given;
@@ -192,8 +193,7 @@ struct WhisperForAudioClassification : ModelOf<WhisperForAudioClassification, Se
 std::vector<ModelClass> whisper_classes() {
   std::vector<ModelClass> out = hearing_classes(whisper_hearing);
   out.push_back(model_class<WhisperForCausalLM>("WhisperForCausalLM", {"causal-lm"}));
-  out.push_back(
-      model_class<WhisperForAudioClassification>("WhisperForAudioClassification", {"audio-classification"}));
+  out.push_back(model_class<WhisperForAudioClassification>("WhisperForAudioClassification", {"audio-classification"}));
   return out;
 }
 
@@ -229,7 +229,8 @@ void register_models(ModelRegistry& registry) {
                           {"mask_feature_length", KeyKind::length},
                           {"mask_feature_min_masks", KeyKind::count},
                           {"median_filter_width", KeyKind::length}},
-                 .relations = {multiple("d_model", "encoder_attention_heads"), multiple("d_model", "decoder_attention_heads")},
+                 .relations = {multiple("d_model", "encoder_attention_heads"),
+                               multiple("d_model", "decoder_attention_heads")},
                  .tables = {{"max_source_positions", "d_model"}}},
       .classes = whisper_classes(),
   });

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/nn/dropout.h"
 #include "calque/nn/functional.h"
 #include "calque/op/aten/attention.h"
 #include "calque/op/aten/comparison.h"
@@ -17,6 +18,7 @@
 #include "calque/op/aten/unary.h"
 #include "calque/op/mode.h"
 #include "calque/tensor/finfo.h"
+#include "calque/trace/tracer.h"
 
 namespace calque {
 
@@ -139,7 +141,8 @@ AttentionResult attend(const Tensor& query, const Tensor& key, const Tensor& val
                    : options.softmax_in_float32 ? softmax(scores, -1, DType::float32)
                                                 : softmax(scores, -1);
   weights = weights.to(value.dtype());
-  weights = functional::dropout(weights, options.dropout, options.dropout > 0);
+  weights = options.dropout_layer && prefers_modules() ? (*options.dropout_layer)(weights)
+                                                       : functional::dropout(weights, options.dropout, options.dropout > 0);
   if (options.head_mask.defined()) weights = weights * options.head_mask;
   return {join_heads(matmul(weights, repeat_heads(value, groups))), weights};
 }

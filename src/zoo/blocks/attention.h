@@ -10,6 +10,8 @@
 
 namespace calque {
 
+struct Dropout;
+
 struct AttentionMask {
   Tensor mask;             // [batch or 1, heads or 1, query or 1, key]; undefined: everybody may
   bool is_causal = false;  // besides: position i looks at 0..i; only where there is no mask
@@ -35,13 +37,14 @@ Tensor additive_mask(const Tensor& mask, DType dtype);
 struct AttentionOptions {
   std::optional<double> scale = std::nullopt;  // none: 1 / sqrt(head size)
   double dropout = 0;                          // 0 when not training
+  Dropout* dropout_layer = nullptr;            // where the family has one; a tracer that prefers modules sees it called
   bool eager = false;
   Tensor head_mask = {};      // factors of the weights; eager only
   Tensor position_bias = {};  // added to the scores before the mask
   bool softmax_in_float32 = false;
   std::optional<double> soft_cap = std::nullopt;  // no score is larger; eager only
   Tensor sinks = {};                              // [heads]: a score beside the others, of no value; eager only
-  bool scores_in_float32 = false;  // queries and keys too; eager only: fused attention sums in float32 anyway
+  bool scores_in_float32 = false;                 // queries and keys too; eager only: fused attention sums in float32 anyway
 };
 struct AttentionResult {
   Tensor output;   // [batch, query, heads * head size]

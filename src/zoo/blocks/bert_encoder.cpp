@@ -47,11 +47,12 @@ BertSelfAttention::Result BertSelfAttention::forward(const Tensor& hidden_states
                                                      const Tensor& head_mask, const Tensor& encoder_hidden_states,
                                                      const LayerCache& past, bool eager) {
   const Tensor query_layer = split_heads(query(hidden_states), heads, size);
-  AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
+  AttentionOptions options{.dropout = training() ? dropout->p : 0, .dropout_layer = &*dropout, .eager = eager};
   options.head_mask = head_mask;
   LayerCache now = past;
   if (!cross) {
-    now = past.updated(split_heads(key(hidden_states), heads, size), split_heads(value(hidden_states), heads, size));
+    const Tensor key_layer = split_heads(key(hidden_states), heads, size);
+    now = past.updated(key_layer, split_heads(value(hidden_states), heads, size));
     if (distance_embedding) options.position_bias = distance_scores(query_layer, now.key, past.length());
     const AttentionResult attended = attend(query_layer, now.key, now.value, mask, options);
     return {attended.output, attended.weights, now};

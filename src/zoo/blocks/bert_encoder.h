@@ -21,19 +21,12 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "child_if.h"
+#include "family_module.h"
 
 namespace calque {
 
 // What BERT's relatives ask of a configuration. Those with embeddings of their own size cut what the heads leave over.
 ConfigSchema bert_schema(std::vector<KeyRule> own = {});
-
-// A module whose class name is the family's prefix and its own part.
-template <class D>
-struct FamilyModule : Typed<D> {
-  explicit FamilyModule(std::string family) : family(std::move(family)) {}
-  std::string type_name() const override { return family + D::part; }
-  std::string family;
-};
 
 // Self attention, or cross attention where encoder_hidden_states are given.
 struct BertSelfAttention : FamilyModule<BertSelfAttention> {

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "calque/hub/weight_form.h"
 #include "rotary.h"
 
 namespace calque {
@@ -93,11 +95,11 @@ struct ExpertsDesign {
   const char* block = "SparseMoeBlock";  // the class of the whole
   Scores scores = Scores::softmax;
   int64_t count = 1, chosen = 1, size = 1;
-  bool normalised = false;      // the weights of the chosen sum up to one
-  bool wide_weights = false;    // which stay float32
-  double scale = 1;             // of the weights
+  bool normalised = false;    // the weights of the chosen sum up to one
+  bool wide_weights = false;  // which stay float32
+  double scale = 1;           // of the weights
   int64_t groups = 1, chosen_groups = 1;
-  bool transposed = false;      // weights [experts, in, out], with biases, gate and up by turns
+  bool transposed = false;  // weights [experts, in, out], with biases, gate and up by turns
   double gate_alpha = 0, gate_limit = 0;
   const char* shared = nullptr;  // a feed-forward that every token passes
   int64_t shared_size = 0;
@@ -111,8 +113,8 @@ struct LayerDesign {
 };
 
 struct DecoderDesign {
-  std::string names;                // what the names of its classes begin with, "transformers.models.llama.modeling_llama.Llama"
-  const char* model = "Model";      // and end with
+  std::string names;            // what the names of its classes begin with, "transformers.models.llama.modeling_llama.Llama"
+  const char* model = "Model";  // and end with
   const char* layer = "DecoderLayer";
   const char* norm_class = "RMSNorm";
   const char* router_class = "TopKRouter";
@@ -138,9 +140,9 @@ struct DecoderDesign {
   std::vector<RotaryOptions> rotary = {{}};
 
   const char* embeddings = "embed_tokens";
-  bool padding_row = true;                                   // the embedding knows which row is padding
-  bool scaled_embeddings = false;                            // by the square root of the hidden size, in the embedding
-  double embeddings_scale = 1;                               // of whatever comes in
+  bool padding_row = true;         // the embedding knows which row is padding
+  bool scaled_embeddings = false;  // by the square root of the hidden size, in the embedding
+  double embeddings_scale = 1;     // of whatever comes in
   const char* embeddings_dropout = nullptr;
   double embeddings_dropout_rate = 0;
   const char* last_norm = "norm";
@@ -148,12 +150,14 @@ struct DecoderDesign {
   double logits_scale = 1;
   double logits_divisor = 1;
   std::optional<double> logits_cap = std::nullopt;
-  bool fused_attention = true;                               // scaled_dot_product_attention serves
-  std::vector<std::string> unexpected = {};                  // keys of checkpoints that count for nothing
+  bool fused_attention = true;               // scaled_dot_product_attention serves
+  WeightForm form = {};                      // of checkpoints
+  std::vector<std::string> unexpected = {};  // keys of checkpoints that count for nothing
 };
 
 class Config;
 
+std::vector<LayerDesign> plain_layers(const Config& config);  // all alike, each looks at all
 // All layers alike but for "layer_types" and "sliding_window", where the configuration has them.
 std::vector<LayerDesign> layer_designs(const Config& config);
 // Values that follow from others in nearly all configurations: num_key_value_heads, head_dim (where asked for), rope_parameters.
@@ -161,8 +165,25 @@ void complete_key_heads(Config& config);
 void complete_head_size(Config& config);
 // "layer_types" where there is none: `slides` says which look at a window.
 void complete_layer_types(Config& config, const std::function<bool(int64_t layer)>& slides);
+// use_sliding_window, sliding_window and max_window_layers: windows in the layers behind so many.
+void complete_late_windows(Config& config);
+void refuse_bidirectional(const Config& config);  // UserError where attention is to look ahead too
+// The part of each head that turns, where the configuration does not say it. Before complete_rope_parameters.
+void complete_rotary_part(Config& config, double part);
+// rope_parameters with one object for each type of layers; the base of each is `theta_key` in files of old.
+struct LayerRope {
+  const char* type;
+  const char* theta_key;
+  double theta;
+};
+void complete_rope_parameters_by_layer(Config& config, std::initializer_list<LayerRope> types);
+// Checkpoints that have each expert's gate_proj, up_proj and down_proj by themselves.
+WeightForm experts_one_by_one();
+// decoder_sparse_step and mlp_only_layers: which layers have experts.
+void put_experts_by_step(const Config& config, std::vector<LayerDesign>& layers, int64_t experts);
+
 // Attention as nearly all have it, from the keys of their configurations.
 AttentionDesign attention_design(const Config& config);
-FeedForwardDesign feed_forward_design(const Config& config, bool bias = false);
+FeedForwardDesign feed_forward_design(const Config& config, bool bias = false, const char* activation = "hidden_act");
 
 }  // namespace calque

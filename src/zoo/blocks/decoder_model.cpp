@@ -24,7 +24,8 @@ DecoderLayer::DecoderLayer(const Config& c, const DecoderDesign& design, size_t 
       after_attention_(*this, design.after_attention, design, c.integer("hidden_size")),
       before_feed_forward_(*this, design.before_feed_forward, design, c.integer("hidden_size")),
       after_feed_forward_(*this, design.after_feed_forward, design, c.integer("hidden_size")) {
-  if (design.attention_dropout) attention_dropout_.emplace(child<Dropout>(design.attention_dropout, design.residual_dropout));
+  if (design.attention_dropout)
+    attention_dropout_.emplace(child<Dropout>(design.attention_dropout, design.residual_dropout));
   if (design.feed_forward_dropout && !one_dropout_)
     feed_forward_dropout_.emplace(child<Dropout>(design.feed_forward_dropout, design.residual_dropout));
 }
@@ -42,8 +43,8 @@ Tensor DecoderLayer::added(const Tensor& x, const Tensor& more) const {
 DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine, const Tensor& sine,
                                            const AttentionMask& mask, const LayerCache& past, bool eager) {
   const Tensor read = before_attention_(x);
-  auto [attended, weights, now] = attention_ ? (*attention_)(read, cosine, sine, mask, past, eager)
-                                             : (*latent_)(read, cosine, sine, mask, past, eager);
+  auto [attended, weights, now] =
+      attention_ ? (*attention_)(read, cosine, sine, mask, past, eager) : (*latent_)(read, cosine, sine, mask, past, eager);
   attended = after_attention_(attended);
   if (attention_dropout_) attended = (*attention_dropout_)(attended);
   if (parallel_) return {x + attended + fed_forward(before_feed_forward_ ? before_feed_forward_(x) : read), weights, now};
@@ -53,12 +54,10 @@ DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine
 
 ScaledEmbedding::ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale)
     : Typed(count, size, std::move(options)),
-      embed_scale(register_buffer("embed_scale", full({}, scale, DType::float32), false)),
-      type_(std::move(type)) {}
+      type_(std::move(type)),
+      embed_scale(register_buffer("embed_scale", full({}, scale, DType::float32), false)) {}
 
-Tensor ScaledEmbedding::forward(const Tensor& input) {
-  return Embedding::forward(input) * embed_scale->to(weight->dtype());
-}
+Tensor ScaledEmbedding::forward(const Tensor& input) { return Embedding::forward(input) * embed_scale->to(weight->dtype()); }
 
 namespace {
 
@@ -82,6 +81,7 @@ DecoderModel::DecoderModel(const Config& c, const DecoderDesign& given)
       norm(*this, design.last_norm, design, c.integer("hidden_size")),
       dropout(child_if<Dropout>(design.embeddings_dropout != nullptr, *this, design.embeddings_dropout,
                                 design.embeddings_dropout_rate)) {
+  if (!design.fused_attention) config().attention_implementation = "eager";
   for (size_t i = 0; i < design.rotary.size(); ++i) {
     const std::string name = i == 0 ? "rotary_emb" : "rotary_emb_" + std::to_string(i);
     const int64_t size = design.latent ? design.latent->turned_size : design.attention.head_size;
@@ -126,9 +126,9 @@ SymInt DecoderModel::tokens_before(const ModelInputs& in, const Tensor& embeds) 
 
 AttentionMask DecoderModel::mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past,
                                     const Tensor& embeds, const Tensor& attention_mask) const {
-  return causal_mask(embeds, attention_mask,
-                     {.past = past, .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0),
-                      .window = layer.window});
+  return causal_mask(
+      embeds, attention_mask,
+      {.past = past, .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0), .window = layer.window});
 }
 
 ModelOutput DecoderModel::forward(const ModelInputs& in) {
@@ -200,13 +200,12 @@ ModelClass decoder_class(DecoderHeadKind kind, const HeadClass& head) {
   return head_class<QuestionAnswering>({"question-answering"}, head);
 }
 
-std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads) {
+std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads, const char* base_of_answering) {
   const std::pair<DecoderHeadKind, HeadClass> all[] = {
       {DecoderHeadKind::causal_lm, {.family = &family, .part = "ForCausalLM", .embedding = "embed_tokens"}},
       {DecoderHeadKind::sequence_classification, {&family, "ForSequenceClassification"}},
-      {DecoderHeadKind::token_classification,
-       {.family = &family, .part = "ForTokenClassification", .classifier = "score"}},
-      {DecoderHeadKind::question_answering, {&family, "ForQuestionAnswering"}},
+      {DecoderHeadKind::token_classification, {.family = &family, .part = "ForTokenClassification", .classifier = "score"}},
+      {DecoderHeadKind::question_answering, {.family = &family, .part = "ForQuestionAnswering", .base = base_of_answering}},
   };
   std::vector<ModelClass> out{decoder_base(family)};
   for (int i = 0; i < heads; ++i) out.push_back(decoder_class(all[i].first, all[i].second));

@@ -43,17 +43,18 @@ struct DecoderLayer : Typed<DecoderLayer> {
 
 // An Embedding that scales what it gives.
 struct ScaledEmbedding : Typed<ScaledEmbedding, Embedding> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale);
   Tensor forward(const Tensor& input);
   std::string type_name() const override { return type_; }
 
   Buffer embed_scale;
-
- private:
-  std::string type_;
 };
 
-struct DecoderModel : PretrainedModel {
+struct DecoderModel : PretrainedModel, OwnWeightForm {
   static constexpr ModelArgument forward_arguments[] = {arg::input_ids,         arg::attention_mask,      arg::position_ids,
                                                         arg::past_key_values,   arg::inputs_embeds,       arg::use_cache,
                                                         arg::output_attentions, arg::output_hidden_states};
@@ -65,6 +66,7 @@ struct DecoderModel : PretrainedModel {
   std::string base_model_prefix() const override { return "model"; }
   std::vector<std::string> no_split_modules() const override;
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return design.unexpected; }
+  WeightForm weight_form() const override { return design.form; }
   bool supports_sdpa() const override { return design.fused_attention; }
   void init_weights(Module& module) override;
   Child<Embedding>* input_embeddings() override { return &embeddings; }
@@ -106,8 +108,8 @@ struct DecoderCausalLM : CopiedAs<DecoderCausalLM, CausalLM> {
 enum class DecoderHeadKind { causal_lm, sequence_classification, token_classification, question_answering };
 ModelClass decoder_base(const HeadFamily& family, const char* part = "Model");
 // The base model and heads of the names that transformers gives nearly all: ForCausalLM, ForSequenceClassification,
-// ForTokenClassification, ForQuestionAnswering (the first `heads` of them).
-std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads = 4);
+// ForTokenClassification, ForQuestionAnswering (the first `heads` of them, the last with a base model of this name where given).
+std::vector<ModelClass> decoder_classes(const HeadFamily& family, int heads = 4, const char* base_of_answering = nullptr);
 ModelClass decoder_class(DecoderHeadKind kind, const HeadClass& head);
 
 }  // namespace calque

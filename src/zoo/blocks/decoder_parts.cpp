@@ -26,10 +26,10 @@ Tensor neighbours_apart(const Tensor& x) {
 }  // namespace
 
 DecoderNorm::DecoderNorm(std::string type, const NormDesign& design, const std::vector<int64_t>& sizes)
-    : kind(design.kind),
+    : type_(std::move(type)),
+      kind(design.kind),
       eps(design.eps),
-      weight(register_parameter("weight", initial_weight(design.kind, sizes))),
-      type_(std::move(type)) {}
+      weight(register_parameter("weight", initial_weight(design.kind, sizes))) {}
 
 Tensor DecoderNorm::forward(const Tensor& hidden_states) {
   const Tensor wide = hidden_states.to(DType::float32);
@@ -49,9 +49,8 @@ Tensor DecoderNorm::forward(const Tensor& hidden_states) {
 void DecoderNorm::reset() { (*weight).fill_(kind == NormKind::rms_around_one ? 0 : 1); }
 
 HeadNorms::HeadNorms(std::string type, int64_t heads, int64_t size, double eps)
-    : norms(child<ModuleList>("norms")), type_(std::move(type)) {
-  for (int64_t i = 0; i < heads; ++i)
-    norms->emplace<LayerNorm>(Sizes(size), LayerNormOptions{.eps = eps, .bias = false});
+    : type_(std::move(type)), norms(child<ModuleList>("norms")) {
+  for (int64_t i = 0; i < heads; ++i) norms->emplace<LayerNorm>(Sizes(size), LayerNormOptions{.eps = eps, .bias = false});
 }
 
 Tensor HeadNorms::forward(const Tensor& hidden_states) {
@@ -74,7 +73,8 @@ NormSlot::NormSlot(Module& parent, const char* name, const DecoderDesign& design
 }
 
 DecoderAttention::DecoderAttention(const Config& c, const DecoderDesign& whole, size_t layer)
-    : design(whole.attention),
+    : type_(whole.names + "Attention"),
+      design(whole.attention),
       turns(whole.layers[layer].rotary >= 0),
       q_proj(child_if<Linear>(design.projection == Projection::separate, *this, "q_proj", c.integer("hidden_size"),
                               design.heads * design.head_size, design.bias)),
@@ -85,8 +85,7 @@ DecoderAttention::DecoderAttention(const Config& c, const DecoderDesign& whole, 
       joined(child_if<Linear>(!q_proj, *this, design.projection == Projection::joined ? "qkv_proj" : "query_key_value",
                               c.integer("hidden_size"), (design.heads + 2 * design.key_heads) * design.head_size,
                               design.bias)),
-      o_proj(child<Linear>(design.output, design.heads * design.head_size, c.integer("hidden_size"), design.output_bias)),
-      type_(whole.names + "Attention") {
+      o_proj(child<Linear>(design.output, design.heads * design.head_size, c.integer("hidden_size"), design.output_bias)) {
   const int64_t heads = design.heads, key_heads = design.key_heads, size = design.head_size;
   if (design.sinks) sinks.emplace(register_parameter("sinks", zeros({heads})));
   const auto norms = [&](const std::vector<int64_t>& query, const std::vector<int64_t>& key) {
@@ -164,14 +163,14 @@ DecoderAttention::Result DecoderAttention::forward(const Tensor& x, const Tensor
 }
 
 DecoderFeedForward::DecoderFeedForward(std::string type, int64_t hidden_size, const FeedForwardDesign& given)
-    : design(given),
+    : type_(std::move(type)),
+      design(given),
       activation(activation_named(design.activation)),
       gate_proj(child_if<Linear>(design.kind == FeedForwardDesign::Kind::gated, *this, "gate_proj", hidden_size, design.size,
                                  design.bias)),
       up(child<Linear>(design.up, hidden_size, (design.kind == FeedForwardDesign::Kind::gated_joined ? 2 : 1) * design.size,
                        design.bias)),
-      down(child<Linear>(design.down, design.size, hidden_size, design.bias)),
-      type_(std::move(type)) {}
+      down(child<Linear>(design.down, design.size, hidden_size, design.bias)) {}
 
 Tensor DecoderFeedForward::forward(const Tensor& x) {
   if (gate_proj) {

@@ -18,6 +18,10 @@ namespace calque {
 
 // Over the last dimension; the weight may have more (one for each head).
 struct DecoderNorm : Typed<DecoderNorm> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   DecoderNorm(std::string type, const NormDesign& design, const std::vector<int64_t>& sizes);
   Tensor forward(const Tensor& hidden_states);
@@ -27,22 +31,20 @@ struct DecoderNorm : Typed<DecoderNorm> {
   NormKind kind;
   double eps;
   Parameter weight;
-
- private:
-  std::string type_;
 };
 
 // One LayerNorm without bias for each head of [batch, length, heads, size].
 struct HeadNorms : Typed<HeadNorms> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   HeadNorms(std::string type, int64_t heads, int64_t size, double eps);
   Tensor forward(const Tensor& hidden_states);
   std::string type_name() const override { return type_; }
 
   Child<ModuleList> norms;
-
- private:
-  std::string type_;
 };
 
 // A norm of either library: a child of `parent`, or none.
@@ -61,6 +63,10 @@ class NormSlot {
 };
 
 struct DecoderAttention : Typed<DecoderAttention> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"hidden_states",  "cosine",          "sine",
                                                       "attention_mask", "past_key_values", "eager"};
   using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
@@ -84,7 +90,6 @@ struct DecoderAttention : Typed<DecoderAttention> {
   Heads projected(const Tensor& x) const;
   Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine) const;
 
-  std::string type_;
   std::optional<NormSlot> q_norm_, k_norm_;
   std::optional<Child<HeadNorms>> q_norms_, k_norms_;
 };
@@ -92,6 +97,10 @@ struct DecoderAttention : Typed<DecoderAttention> {
 Tensor turn(const Tensor& x, const Tensor& cosine, const Tensor& sine, Turning how);
 
 struct DecoderFeedForward : Typed<DecoderFeedForward> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"x"};
   DecoderFeedForward(std::string type, int64_t hidden_size, const FeedForwardDesign& design);
   Tensor forward(const Tensor& x);
@@ -101,9 +110,6 @@ struct DecoderFeedForward : Typed<DecoderFeedForward> {
   Activation activation;
   std::optional<Child<Linear>> gate_proj;
   Child<Linear> up, down;
-
- private:
-  std::string type_;
 };
 
 }  // namespace calque

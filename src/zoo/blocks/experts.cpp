@@ -29,19 +29,18 @@ void check_choice(const ExpertsDesign& design) {
   if (design.count % design.groups != 0 || design.count / design.groups < 2)
     throw UserError(ErrorKind::bad_file, std::to_string(design.count) + " experts do not make " +
                                              std::to_string(design.groups) + " equal groups of two or more");
-  if (design.chosen_groups > design.groups ||
-      design.chosen > design.chosen_groups * (design.count / design.groups))
+  if (design.chosen_groups > design.groups || design.chosen > design.chosen_groups * (design.count / design.groups))
     throw UserError(ErrorKind::bad_file, std::to_string(design.chosen) + " experts cannot be chosen from " +
-                                             std::to_string(design.chosen_groups) + " of " +
-                                             std::to_string(design.groups) + " groups");
+                                             std::to_string(design.chosen_groups) + " of " + std::to_string(design.groups) +
+                                             " groups");
 }
 
 }  // namespace
 
 Router::Router(std::string type, int64_t hidden_size, const ExpertsDesign& given)
-    : design((check_choice(given), given)),
-      weight(register_parameter("weight", zeros({design.count, hidden_size}))),
-      type_(std::move(type)) {
+    : type_(std::move(type)),
+      design((check_choice(given), given)),
+      weight(register_parameter("weight", zeros({design.count, hidden_size}))) {
   if (design.scores == ExpertsDesign::Scores::softmax_of_best)
     bias.emplace(register_parameter("bias", zeros({design.count})));
   if (design.scores == ExpertsDesign::Scores::sigmoid)
@@ -86,7 +85,8 @@ std::tuple<Tensor, Tensor, Tensor> Router::forward(const Tensor& hidden_states) 
 
 ExpertWeights::ExpertWeights(std::string type, int64_t hidden_size, const ExpertsDesign& given,
                              const std::string& activation_name)
-    : design(given),
+    : type_(std::move(type)),
+      design(given),
       activation(activation_named(activation_name)),
       gate_up_proj(register_parameter("gate_up_proj", design.transposed
                                                           ? empty({design.count, hidden_size, 2 * design.size})
@@ -95,8 +95,7 @@ ExpertWeights::ExpertWeights(std::string type, int64_t hidden_size, const Expert
                                                 "gate_up_proj_bias", zeros({design.count, 2 * design.size})))
                                           : std::nullopt),
       down_proj(register_parameter("down_proj", design.transposed ? empty({design.count, design.size, hidden_size})
-                                                                  : empty({design.count, hidden_size, design.size}))),
-      type_(std::move(type)) {
+                                                                  : empty({design.count, hidden_size, design.size}))) {
   if (design.transposed) down_proj_bias.emplace(register_parameter("down_proj_bias", zeros({design.count, hidden_size})));
 }
 
@@ -134,10 +133,10 @@ Tensor ExpertWeights::forward(const Tensor& hidden_states, const Tensor& chosen,
 }
 
 Experts::Experts(int64_t hidden_size, const DecoderDesign& design)
-    : router(child<Router>(design.experts.router, design.names + design.router_class, hidden_size, design.experts)),
+    : type_(design.names + design.experts.block),
+      router(child<Router>(design.experts.router, design.names + design.router_class, hidden_size, design.experts)),
       experts(child<ExpertWeights>("experts", design.names + "Experts", hidden_size, design.experts,
-                                   design.feed_forward.activation)),
-      type_(design.names + design.experts.block) {
+                                   design.feed_forward.activation)) {
   if (!design.experts.shared) return;
   FeedForwardDesign one = design.feed_forward;
   one.size = design.experts.shared_size;

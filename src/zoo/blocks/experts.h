@@ -11,6 +11,10 @@
 namespace calque {
 
 struct Router : Typed<Router> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   Router(std::string type, int64_t hidden_size, const ExpertsDesign& design);
   // Of [tokens, hidden]: logits [tokens, experts], weights and numbers of the chosen [tokens, chosen].
@@ -25,11 +29,13 @@ struct Router : Typed<Router> {
 
  private:
   Tensor chosen_of_groups(const Tensor& scores) const;
-
-  std::string type_;
 };
 
 struct ExpertWeights : Typed<ExpertWeights> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"hidden_states", "top_k_index", "top_k_weights"};
   ExpertWeights(std::string type, int64_t hidden_size, const ExpertsDesign& design, const std::string& activation);
   Tensor forward(const Tensor& hidden_states, const Tensor& chosen, const Tensor& weights);
@@ -45,11 +51,13 @@ struct ExpertWeights : Typed<ExpertWeights> {
 
  private:
   Tensor gated(const Tensor& both) const;
-
-  std::string type_;
 };
 
 struct Experts : Typed<Experts> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   Experts(int64_t hidden_size, const DecoderDesign& design);
   Tensor forward(const Tensor& hidden_states);
@@ -59,9 +67,6 @@ struct Experts : Typed<Experts> {
   Child<ExpertWeights> experts;
   std::optional<Child<DecoderFeedForward>> shared;
   std::optional<Child<Linear>> shared_gate;
-
- private:
-  std::string type_;
 };
 
 }  // namespace calque

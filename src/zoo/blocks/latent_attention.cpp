@@ -6,12 +6,13 @@
 namespace calque {
 
 LatentAttention::LatentAttention(const Config& c, const DecoderDesign& whole)
-    : design(whole.attention),
+    : type_(whole.names + "Attention"),
+      design(whole.attention),
       sizes(*whole.latent),
       q_proj(child_if<Linear>(!sizes.query_rank, *this, "q_proj", c.integer("hidden_size"), design.heads * design.head_size,
                               false)),
-      q_a_proj(child_if<Linear>(!q_proj, *this, "q_a_proj", c.integer("hidden_size"), sizes.query_rank.value_or(1),
-                                design.bias)),
+      q_a_proj(
+          child_if<Linear>(!q_proj, *this, "q_a_proj", c.integer("hidden_size"), sizes.query_rank.value_or(1), design.bias)),
       q_a_layernorm(*this, q_proj ? nullptr : "q_a_layernorm", whole, design.query_norm_kind,
                     {sizes.query_rank.value_or(1)}),
       q_b_proj(child_if<Linear>(!q_proj, *this, "q_b_proj", sizes.query_rank.value_or(1), design.heads * design.head_size,
@@ -20,8 +21,7 @@ LatentAttention::LatentAttention(const Config& c, const DecoderDesign& whole)
           child<Linear>("kv_a_proj_with_mqa", c.integer("hidden_size"), sizes.value_rank + sizes.turned_size, design.bias)),
       kv_a_layernorm(*this, "kv_a_layernorm", whole, design.query_norm_kind, {sizes.value_rank}),
       kv_b_proj(child<Linear>("kv_b_proj", sizes.value_rank, design.heads * (sizes.plain_size + sizes.value_size), false)),
-      o_proj(child<Linear>(design.output, design.heads * sizes.value_size, c.integer("hidden_size"), design.output_bias)),
-      type_(whole.names + "Attention") {}
+      o_proj(child<Linear>(design.output, design.heads * sizes.value_size, c.integer("hidden_size"), design.output_bias)) {}
 
 DecoderAttention::Result LatentAttention::forward(const Tensor& x, const Tensor& cosine, const Tensor& sine,
                                                   const AttentionMask& mask, const LayerCache& past, bool eager) {

@@ -10,6 +10,10 @@
 namespace calque {
 
 struct LatentAttention : Typed<LatentAttention> {
+ private:
+  std::string type_;  // first: registering asks for it
+
+ public:
   static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
   LatentAttention(const Config& config, const DecoderDesign& design);
   DecoderAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
@@ -24,9 +28,6 @@ struct LatentAttention : Typed<LatentAttention> {
   Child<Linear> kv_a_proj_with_mqa;
   NormSlot kv_a_layernorm;
   Child<Linear> kv_b_proj, o_proj;
-
- private:
-  std::string type_;
 };
 
 }  // namespace calque

@@ -21,7 +21,8 @@ ProjectedAttention::Result ProjectedAttention::forward(const Tensor& x, const At
   const Tensor query = split_heads(q_proj(x), heads, size);
   LayerCache now = past;
   if (!cross) {
-    now = past.updated(split_heads(k_proj(x), heads, size), split_heads(v_proj(x), heads, size));
+    const Tensor key = split_heads(k_proj(x), heads, size);
+    now = past.updated(key, split_heads(v_proj(x), heads, size));
   } else if (!past.cross_key.defined()) {
     now.cross_key = split_heads(k_proj(key_value_states), heads, size);
     now.cross_value = split_heads(v_proj(key_value_states), heads, size);

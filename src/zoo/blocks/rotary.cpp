@@ -35,15 +35,19 @@ void complete_rope_parameters(Config& config, double default_theta) {
     if (config.has(name))
       for (const auto& [key, value] : config.find(name)->to_dict().items)
         put(key.to_string() == "type" ? "rope_type" : std::string_view(key.to_string()), value);
+  // What the configuration says beside the scaling counts more.
+  const auto put_original_length = [&] {
+    constexpr const char* key = "original_max_position_embeddings";
+    if (config.has(key)) std::erase_if(items, [&](const auto& item) { return item.first.to_string() == key; });
+    put(key, config.integer(config.has(key) ? key : "max_position_embeddings"));
+  };
   put("rope_theta", config.optional_number("rope_theta").value_or(default_theta));
   put("rope_type", "default");
   if (config.has("partial_rotary_factor")) put("partial_rotary_factor", config.number("partial_rotary_factor"));
-  if (config.has("original_max_position_embeddings"))
-    put("original_max_position_embeddings", config.integer("original_max_position_embeddings"));
   for (const auto& [name, value] : std::vector(items))
     if (name.to_string() == "rope_type" &&
         (value.to_string() == "llama3" || value.to_string() == "yarn" || value.to_string() == "longrope"))
-      put("original_max_position_embeddings", config.integer("max_position_embeddings"));
+      put_original_length();
   config.set("rope_parameters", dict(std::move(items)));
 }
 
@@ -215,11 +219,14 @@ Tensor rotate_every_two(const Tensor& x) {
 }
 
 static Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine, Tensor (*across)(const Tensor&)) {
-  const int64_t part = cosine.size(-1);
-  if (part != x.size(-1))
-    return cat({turned(x.slice(-1, 0, part), cosine, sine, across), x.slice(-1, part)}, -1);
-  const Tensor straight = x * cosine.unsqueeze(1);
-  return straight + across(x) * sine.unsqueeze(1);
+  const int64_t part = cosine.size(-1), size = x.size(-1);
+  if (part > size)
+    throw UserError(ErrorKind::bad_file, "rotary positions turn pairs of numbers, but heads have " + std::to_string(size) +
+                                             "; make head_dim and the part that turns even");
+  const Tensor turning = part == size ? x : x.slice(-1, 0, part);
+  const Tensor straight = turning * cosine.unsqueeze(1);
+  const Tensor out = straight + across(turning) * sine.unsqueeze(1);
+  return part == size ? out : cat({out, x.slice(-1, part)}, -1);
 }
 
 Tensor apply_rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine) {

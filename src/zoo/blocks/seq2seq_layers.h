@@ -30,7 +30,8 @@ struct Seq2SeqStyle {
   // The scale is part of the embedding module, or follows it, or follows decoder_inputs_embeds as well.
   enum class EmbeddingScale { none, inside, behind, behind_given_too } embedding_scale = EmbeddingScale::inside;
 
-  bool decoder_ids_from_input_ids = false;  // where no decoder_input_ids are given
+  bool dummy_mask = false, dummy_decoder_ids = false;  // among transformers 4's dummy inputs, beside input_ids
+  bool decoder_ids_from_input_ids = false;             // where no decoder_input_ids are given
   // The decoder's ids that follow from other ids: behind the start token, or behind their own last one.
   Tensor (*shifted)(const Config& config, const Tensor& ids) = shift_tokens_right;
   bool labels_switch_cache_off = true;
@@ -39,8 +40,8 @@ struct Seq2SeqStyle {
   bool computed_positions = false;     // the tables of positions are neither saved nor missed
   bool keeps_attention_whole = false;  // attention modules are not split over devices either
   bool key_bias = true;
-  bool given_positions = false;                            // the decoder takes position_ids
-  const char* position_rows = "max_position_embeddings";   // the configuration's name for the rows of the tables
+  bool given_positions = false;                                  // the decoder takes position_ids
+  const char* position_rows = "max_position_embeddings";         // the configuration's name for the rows of the tables
   const char* learned_positions = "LearnedPositionalEmbedding";  // what the class of learned positions is called
 
   bool normalizes_embeddings() const { return embedding_norm != EmbeddingNorm::none; }

@@ -47,6 +47,13 @@ std::vector<std::string> Seq2SeqPretrained::no_split_modules() const {
   return out;
 }
 
+std::vector<std::string> Seq2SeqPretrained::dummy_input_names() const {
+  std::vector<std::string> out = {"input_ids"};
+  if (style->dummy_mask) out.push_back("attention_mask");
+  if (style->dummy_decoder_ids) out.push_back("decoder_input_ids");
+  return out;
+}
+
 std::vector<std::string> Seq2SeqPretrained::keys_to_ignore_on_load_missing() const {
   std::vector<std::string> out;
   if (style->final_logits_bias) out.push_back("final_logits_bias");
@@ -161,8 +168,8 @@ ModelOutput Seq2SeqDecoder::forward(const ModelInputs& in) {
   if (scale_behind() != 1 && scales) embeds = embeds * scale_behind();
   const SymInt past = past_key_values.length();
   const Tensor given = style->given_positions ? in[arg::position_ids] : Tensor();
-  const Tensor positions = embed_positions(
-      given.defined() ? given : positions_of(*style, config(), input_ids, embeds, past), rows_for(config(), embeds, past));
+  const Tensor positions = embed_positions(given.defined() ? given : positions_of(*style, config(), input_ids, embeds, past),
+                                           rows_for(config(), embeds, past));
   const bool norm_first = style->embedding_norm == Seq2SeqStyle::EmbeddingNorm::before_decoder_positions;
   if (layernorm_embedding && norm_first) embeds = (*layernorm_embedding)(embeds);
   Tensor x = embeds + (positions.dtype() == embeds.dtype() ? positions : positions.to(embeds.dtype()));

@@ -15,6 +15,7 @@ struct Seq2SeqPretrained : PretrainedModel {
       : PretrainedModel(config), style(&style), name(std::move(name)) {}
   std::string type_name() const override { return std::string(style->module) + "." + name; }
   std::string base_model_prefix() const override { return "model"; }
+  std::vector<std::string> dummy_input_names() const override;
   std::vector<std::string> no_split_modules() const override;
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {
     return {"encoder.version", "decoder.version"};

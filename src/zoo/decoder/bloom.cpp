@@ -67,6 +67,7 @@ struct BloomAttention : Typed<BloomAttention> {
     const LayerCache now = past.updated(part(1), part(2));
     const AttentionResult attended = attend(part(0), now.key, now.value, mask,
                                             {.dropout = training() ? attention_dropout->p : 0,
+                                             .dropout_layer = &*attention_dropout,
                                              .eager = eager,
                                              .head_mask = head_mask,
                                              .position_bias = alibi,

@@ -14,7 +14,7 @@ DecoderDesign design(const Config& c) {
                     .feed_forward = feed_forward_design(c),
                     .parallel = true,
                     .before_feed_forward = nullptr,
-                    .layers = std::vector<LayerDesign>(static_cast<size_t>(c.integer("num_hidden_layers"))),
+                    .layers = plain_layers(c),
                     .rotary = {{.interleaved = true}},
                     .logits_scale = c.number("logit_scale")};
   out.attention.turning = Turning::neighbours;

@@ -69,6 +69,7 @@ struct GPT2Attention : Typed<GPT2Attention>, PrunableAttention {
         attend(split_heads(query, heads, size), cross ? now.cross_key : now.key, cross ? now.cross_value : now.value, mask,
                {.scale = scale,
                 .dropout = training() ? attn_dropout->p : 0,
+                .dropout_layer = &*attn_dropout,
                 .eager = eager,
                 .head_mask = head_mask,
                 .scores_in_float32 = upcast});
@@ -285,11 +286,10 @@ struct GPT2DoubleHeadsModel : CopiedAs<GPT2DoubleHeadsModel, CausalLM> {
     if (in[arg::labels].defined()) {
       const Tensor predicting = logits.slice(-2, 0, -1).contiguous();
       const Tensor next = in[arg::labels].slice(-1, 1).contiguous();
-      out.set("loss", functional::cross_entropy(predicting.view({-1, predicting.sym_size(-1)}), next.view({-1})));
+      out.set("loss", class_loss(predicting.view({-1, predicting.sym_size(-1)}), next.view({-1})));
     }
     if (in[arg::mc_labels].defined())
-      out.set("mc_loss",
-              functional::cross_entropy(mc_logits.view({-1, mc_logits.sym_size(-1)}), in[arg::mc_labels].view({-1})));
+      out.set("mc_loss", class_loss(mc_logits.view({-1, mc_logits.sym_size(-1)}), in[arg::mc_labels].view({-1})));
     out.set("logits", logits);
     out.set("mc_logits", mc_logits);
     out.take(base, {"past_key_values", "hidden_states", "attentions"});

@@ -37,10 +37,12 @@ struct GPTNeoSelfAttention : Typed<GPTNeoSelfAttention> {
 
   Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor query = split_heads(q_proj(x), heads, size);
-    const LayerCache now = past.updated(split_heads(k_proj(x), heads, size), split_heads(v_proj(x), heads, size));
+    const Tensor key = split_heads(k_proj(x), heads, size);
+    const LayerCache now = past.updated(key, split_heads(v_proj(x), heads, size));
     const AttentionResult attended = attend(query, now.key, now.value, mask,
                                             {.scale = 1,
                                              .dropout = training() ? attn_dropout->p : 0,
+                                             .dropout_layer = &*attn_dropout,
                                              .eager = eager,
                                              .head_mask = head_mask,
                                              .scores_in_float32 = true});

@@ -46,9 +46,12 @@ struct GPTJAttention : Typed<GPTJAttention> {
     const Tensor query = turned(split_heads(q_proj(x), heads, size), cosine, sine);
     const Tensor key = turned(split_heads(k_proj(x), heads, size), cosine, sine);
     const LayerCache now = past.updated(key, split_heads(v_proj(x), heads, size));
-    const AttentionResult attended = attend(
-        query, now.key, now.value, mask,
-        {.dropout = training() ? attn_dropout->p : 0, .eager = eager, .head_mask = head_mask, .scores_in_float32 = true});
+    const AttentionResult attended = attend(query, now.key, now.value, mask,
+                                            {.dropout = training() ? attn_dropout->p : 0,
+                                             .dropout_layer = &*attn_dropout,
+                                             .eager = eager,
+                                             .head_mask = head_mask,
+                                             .scores_in_float32 = true});
     return {resid_dropout(out_proj(attended.output)), attended.weights, now};
   }
   Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine) const {

@@ -10,7 +10,7 @@ DecoderDesign design(const Config& c) {
           .norm = {NormKind::rms, c.number("rms_norm_eps")},
           .attention = attention_design(c),
           .feed_forward = feed_forward_design(c, c.flag("mlp_bias")),
-          .layers = std::vector<LayerDesign>(static_cast<size_t>(c.integer("num_hidden_layers")))};
+          .layers = plain_layers(c)};
 }
 
 void complete(Config& config) {
@@ -20,13 +20,6 @@ void complete(Config& config) {
 }
 
 constexpr HeadFamily heads{"transformers.models.llama.modeling_llama.Llama", "model", decoder_of<design>};
-
-std::vector<ModelClass> classes() {
-  std::vector<ModelClass> out = decoder_classes(heads, 3);
-  out.push_back(decoder_class(DecoderHeadKind::question_answering,
-                              {.family = &heads, .part = "ForQuestionAnswering", .base = "transformer"}));
-  return out;
-}
 
 }  // namespace
 
@@ -43,7 +36,7 @@ void register_models(ModelRegistry& registry) {
         "attention_dropout": 0.0, "mlp_bias": false, "head_dim": null})",
       .schema = rotary_schema(),
       .complete = complete,
-      .classes = classes(),
+      .classes = decoder_classes(heads, 4, "transformer"),
   });
 }
 

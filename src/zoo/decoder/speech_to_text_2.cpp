@@ -29,7 +29,9 @@ void register_models(ModelRegistry& registry) {
                  .relations = {multiple("d_model", "decoder_attention_heads")},
                  .tables = {{"max_target_positions", "d_model"}}},
       .classes = {seq2seq_class<Seq2SeqCausalLM>(speech_to_text_2_style, "ForCausalLM", {"causal-lm"}),
-                  {"Speech2Text2Decoder", {"special"}, [](const Config& config) {
+                  {"Speech2Text2Decoder",
+                   {"special"},
+                   [](const Config& config) {
                      return finished_model(std::make_shared<Seq2SeqDecoder>(speech_to_text_2_style, config));
                    }}},
   });

@@ -190,7 +190,7 @@ struct TrOCRForCausalLM : ModelOf<TrOCRForCausalLM, TrOCRPretrained> {
     ModelOutput out;
     // Labels are not shifted: the caller shifts the ids.
     if (in[arg::labels].defined())
-      out.set("loss", functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), in[arg::labels].view({-1})));
+      out.set("loss", class_loss(logits.view({-1, logits.sym_size(-1)}), in[arg::labels].view({-1})));
     out.set("logits", logits);
     out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions"});
     return out;

@@ -30,10 +30,12 @@ struct AlbertAttention : Typed<AlbertAttention>, PrunableAttention {
         dense(child<Linear>("dense", heads * size, c.integer("hidden_size"))),
         norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), albert_norm(c))) {}
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
-    AttentionOptions options{.dropout = training() ? attention_dropout->p : 0, .eager = eager};
+    AttentionOptions options{
+        .dropout = training() ? attention_dropout->p : 0, .dropout_layer = &*attention_dropout, .eager = eager};
     options.head_mask = head_mask;
-    const AttentionResult attended = attend(split_heads(query(x), heads, size), split_heads(key(x), heads, size),
-                                            split_heads(value(x), heads, size), mask, options);
+    const Tensor queries = split_heads(query(x), heads, size);
+    const Tensor keys = split_heads(key(x), heads, size);
+    const AttentionResult attended = attend(queries, keys, split_heads(value(x), heads, size), mask, options);
     return {norm(x + output_dropout(dense(attended.output))), attended.weights};
   }
   void prune_heads(const std::vector<int64_t>& asked) override {
@@ -194,8 +196,9 @@ struct AlbertForPreTraining : CopiedAs<AlbertForPreTraining, EncoderHead> {
         sop_classifier(child<AlbertSOPHead>("sop_classifier", c)) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    return pretraining_output(base, predictions(base["last_hidden_state"]), sop_classifier(base["pooler_output"]),
-                              in[arg::labels], in[arg::sentence_order_label], "sop_logits");
+    const Tensor words = predictions(base["last_hidden_state"]);
+    return pretraining_output(base, words, sop_classifier(base["pooler_output"]), in[arg::labels],
+                              in[arg::sentence_order_label], "sop_logits");
   }
   TiedWeights tied_weights() const override { return albert_tied_weights(config()); }
   Child<Linear>* output_embeddings() override { return &predictions->decoder; }

@@ -75,10 +75,11 @@ struct DistilBertSelfAttention : Typed<DistilBertSelfAttention>, PrunableAttenti
         out_lin(child<Linear>("out_lin", c.integer("dim"), c.integer("dim"))),
         dropout(child<Dropout>("dropout", c.number("attention_dropout"))) {}
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const AttentionMask& mask, const Tensor& head_mask, bool eager) {
-    AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
+    AttentionOptions options{.dropout = training() ? dropout->p : 0, .dropout_layer = &*dropout, .eager = eager};
     options.head_mask = head_mask;
-    const AttentionResult attended = attend(split_heads(q_lin(x), heads, size), split_heads(k_lin(x), heads, size),
-                                            split_heads(v_lin(x), heads, size), mask, options);
+    const Tensor query = split_heads(q_lin(x), heads, size);
+    const Tensor key = split_heads(k_lin(x), heads, size);
+    const AttentionResult attended = attend(query, key, split_heads(v_lin(x), heads, size), mask, options);
     return {out_lin(attended.output), attended.weights};
   }
   void prune_heads(const std::vector<int64_t>& asked) override {

@@ -1,7 +1,6 @@
 // ELECTRA: BERT's encoder with embeddings of their own size; a generator of words and a discriminator of replaced ones.
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
-#include "calque/nn/functional.h"
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
@@ -163,7 +162,7 @@ struct ElectraForPreTraining : CopiedAs<ElectraForPreTraining, EncoderHead> {
   // The mean over tokens that are no padding, without picking them out: their number would be data.
   static Tensor loss(const Tensor& logits, const ModelInputs& in) {
     const Tensor labels = in[arg::labels].to(DType::float32);
-    if (!in[arg::attention_mask].defined()) return functional::binary_cross_entropy_with_logits(logits, labels);
+    if (!in[arg::attention_mask].defined()) return binary_loss(logits, labels);
     const Tensor kept = eq(in[arg::attention_mask], 1).to(logits.dtype());
     const Tensor each = binary_cross_entropy_with_logits(logits, labels, {}, {}, 0);
     return (each * kept).sum() / kept.sum();

@@ -100,11 +100,11 @@ struct MobileBertSelfAttention : Typed<MobileBertSelfAttention> {
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {}
   std::tuple<Tensor, Tensor> forward(const Tensor& query_tensor, const Tensor& key_tensor, const Tensor& value_tensor,
                                      const AttentionMask& mask, const Tensor& head_mask, bool eager) {
-    AttentionOptions options{.dropout = training() ? dropout->p : 0, .eager = eager};
+    AttentionOptions options{.dropout = training() ? dropout->p : 0, .dropout_layer = &*dropout, .eager = eager};
     options.head_mask = head_mask;
-    const AttentionResult attended =
-        attend(split_heads(query(query_tensor), heads, size), split_heads(key(key_tensor), heads, size),
-               split_heads(value(value_tensor), heads, size), mask, options);
+    const Tensor queries = split_heads(query(query_tensor), heads, size);
+    const Tensor keys = split_heads(key(key_tensor), heads, size);
+    const AttentionResult attended = attend(queries, keys, split_heads(value(value_tensor), heads, size), mask, options);
     return {attended.output, attended.weights};
   }
   int64_t heads, size;

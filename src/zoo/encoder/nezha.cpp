@@ -63,8 +63,8 @@ struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
   }
   Result forward(const Tensor& hidden_states, const AttentionMask& mask, const Tensor& head_mask, const LayerCache& past) {
     const Tensor query_layer = split_heads(query(hidden_states), heads, size);
-    const LayerCache now =
-        past.updated(split_heads(key(hidden_states), heads, size), split_heads(value(hidden_states), heads, size));
+    const Tensor key_layer = split_heads(key(hidden_states), heads, size);
+    const LayerCache now = past.updated(key_layer, split_heads(value(hidden_states), heads, size));
     const SymInt total = now.key.sym_size(2);
     const Tensor relations = relative_positions_encoding(past.length(), total);
     Tensor scores = matmul(query_layer, now.key.transpose(-1, -2)) + einsum("bhld,lrd->bhlr", {query_layer, relations});

@@ -142,7 +142,7 @@ ModelOutput DecoderTokenClassification::forward(const ModelInputs& in) {
   const Tensor logits = classifier(dropout(base["last_hidden_state"]));
   ModelOutput out;
   if (const Tensor labels = in[arg::labels]; labels.defined())
-    out.set("loss", functional::cross_entropy(logits.view({-1, num_labels(config())}), labels.view({-1})));
+    out.set("loss", class_loss(logits.view({-1, num_labels(config())}), labels.view({-1})));
   out.set("logits", logits);
   out.take(base, {"hidden_states", "attentions"});
   return out;

@@ -1,7 +1,6 @@
 #include "encoder_heads.h"
 
 #include "calque/base/error.h"
-#include "calque/nn/functional.h"
 #include "calque/op/aten/dropout.h"
 #include "decoder_heads.h"
 
@@ -73,8 +72,7 @@ ModelInputs choices_as_rows(const ModelInputs& in) {
 ModelOutput multiple_choice_output(const ModelOutput& base, const Tensor& logits, const ModelInputs& in) {
   const Tensor& given = in[arg::input_ids].defined() ? in[arg::input_ids] : in[arg::inputs_embeds];
   const Tensor by_choice = logits.view({-1, given.sym_size(1)});
-  return labelled_output(base, in[arg::labels].defined() ? functional::cross_entropy(by_choice, in[arg::labels]) : Tensor(),
-                         by_choice);
+  return labelled_output(base, in[arg::labels].defined() ? class_loss(by_choice, in[arg::labels]) : Tensor(), by_choice);
 }
 
 ModelInputs example_choices(const PretrainedModel& model, const ExampleSizes& sizes) {

@@ -52,6 +52,7 @@ struct HeadModel : PretrainedModel {
   // What the family says, its base model knows.
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override;
   std::vector<std::string> no_split_modules() const override;
+  bool supports_sdpa() const override { return model->supports_sdpa(); }
   void init_weights(Module& module) override;
 
  private:

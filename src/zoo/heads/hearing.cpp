@@ -14,11 +14,11 @@ namespace {
 std::string class_of(const HearingStyle& style, const char* part) { return style.seq2seq->prefix + std::string(part); }
 
 // Of the model, and in front of use_cache of the one with a head.
-constexpr ModelArgument hearing_arguments[] = {
-    arg::input_features,       arg::attention_mask,        arg::decoder_input_ids,     arg::decoder_attention_mask,
-    arg::encoder_outputs,      arg::past_key_values,       arg::decoder_inputs_embeds, arg::use_cache,
-    arg::output_attentions,    arg::output_hidden_states,  arg::head_mask,             arg::decoder_head_mask,
-    arg::cross_attn_head_mask};
+constexpr ModelArgument hearing_arguments[] = {arg::input_features,         arg::attention_mask,  arg::decoder_input_ids,
+                                               arg::decoder_attention_mask, arg::encoder_outputs, arg::past_key_values,
+                                               arg::decoder_inputs_embeds,  arg::use_cache,       arg::output_attentions,
+                                               arg::output_hidden_states,   arg::head_mask,       arg::decoder_head_mask,
+                                               arg::cross_attn_head_mask};
 constexpr auto hearing_positions_arguments =
     with_arguments(names_of(hearing_arguments), arg::decoder_inputs_embeds, {arg::decoder_position_ids});
 constexpr auto hearing_labelled_arguments =
@@ -50,8 +50,7 @@ std::span<const ModelArgument> HearingModel::arguments() const {
 }
 
 ModelInputs HearingModel::example_inputs(const ExampleSizes& sizes) const {
-  ModelInputs in;
-  in.set(arg::input_features, hearing->example(config(), sizes.batch, sizes.length));
+  ModelInputs in = hearing->example(config(), sizes.batch, sizes.length);
   in.set(arg::decoder_input_ids, example_ids(config(), {sizes.batch, sizes.decoder_length}));
   return in;
 }

@@ -22,8 +22,8 @@ struct HearingStyle {
   Tensor (*frame_mask)(const Config& config, const SymInt& frames, const Tensor& attention_mask);
   // What training hides of the features.
   Tensor (*heard)(const PretrainedModel& model, const Tensor& input_features, const Tensor& attention_mask);
-  // Features that the class can be called with.
-  Tensor (*example)(const Config& config, int64_t batch, int64_t length);
+  // Features that the class can be called with, and their mask where it has one.
+  ModelInputs (*example)(const Config& config, int64_t batch, int64_t length);
 };
 
 struct HearingModel : Seq2SeqPretrained {

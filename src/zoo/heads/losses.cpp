@@ -2,9 +2,11 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
+#include "calque/nn/loss.h"
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/padding.h"
+#include "calque/trace/tracer.h"
 
 namespace calque {
 
@@ -13,12 +15,31 @@ int64_t num_labels(const Config& config) {
   return config.optional_integer("num_labels").value_or(2);
 }
 
+// A module made for one call is a step of its own for a tracer that takes such.
+template <class Loss>
+static Tensor loss_of_module(const Tensor& logits, const Tensor& labels) {
+  return std::make_shared<Loss>()->call({logits, labels}).to_tensor();
+}
+
+Tensor class_loss(const Tensor& logits, const Tensor& labels) {
+  return prefers_modules() ? loss_of_module<CrossEntropyLoss>(logits, labels) : functional::cross_entropy(logits, labels);
+}
+
+static Tensor squared_error(const Tensor& logits, const Tensor& labels) {
+  return prefers_modules() ? loss_of_module<MSELoss>(logits, labels) : mse_loss(logits, labels);
+}
+
+Tensor binary_loss(const Tensor& logits, const Tensor& labels) {
+  return prefers_modules() ? loss_of_module<BCEWithLogitsLoss>(logits, labels)
+                           : functional::binary_cross_entropy_with_logits(logits, labels);
+}
+
 Tensor masked_lm_loss(const Tensor& logits, const Tensor& labels) {
-  return functional::cross_entropy(logits.to(DType::float32).view({-1, logits.sym_size(-1)}), labels.view({-1}));
+  return class_loss(logits.to(DType::float32).view({-1, logits.sym_size(-1)}), labels.view({-1}));
 }
 
 Tensor token_loss(const Tensor& logits, const Tensor& labels) {
-  return functional::cross_entropy(logits.view({-1, logits.sym_size(-1)}), labels.view({-1}));
+  return class_loss(logits.view({-1, logits.sym_size(-1)}), labels.view({-1}));
 }
 
 Tensor causal_lm_loss(const Tensor& logits, const Tensor& labels) {
@@ -34,9 +55,10 @@ Tensor sequence_classification_loss(const Config& config, const Tensor& logits, 
                                .value_or(count == 1 ? "regression"
                                          : whole    ? "single_label_classification"
                                                     : "multi_label_classification");
-  if (type == "regression") return count == 1 ? mse_loss(logits.squeeze(), labels.squeeze()) : mse_loss(logits, labels);
-  if (type == "single_label_classification") return functional::cross_entropy(logits.view({-1, count}), labels.view({-1}));
-  if (type == "multi_label_classification") return functional::binary_cross_entropy_with_logits(logits, labels);
+  if (type == "regression")
+    return count == 1 ? squared_error(logits.squeeze(), labels.squeeze()) : squared_error(logits, labels);
+  if (type == "single_label_classification") return class_loss(logits.view({-1, count}), labels.view({-1}));
+  if (type == "multi_label_classification") return binary_loss(logits, labels);
   throw UserError(ErrorKind::bad_file,
                   config.where() + ": \"problem_type\" is \"" + type +
                       "\", expected regression, single_label_classification or multi_label_classification");

@@ -6,6 +6,8 @@
 
 namespace calque {
 
+Tensor class_loss(const Tensor& logits, const Tensor& labels);      // logits [n, classes], labels [n]
+Tensor binary_loss(const Tensor& logits, const Tensor& labels);     // each logit is true or not
 Tensor causal_lm_loss(const Tensor& logits, const Tensor& labels);  // each position predicts the next label
 Tensor masked_lm_loss(const Tensor& logits, const Tensor& labels);  // logits [..., vocabulary], labels [...]
 // As masked_lm_loss, in the dtype of the logits.

@@ -7,6 +7,7 @@
 #include "calque/op/aten/scatter.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/sorting.h"
+#include "losses.h"
 
 namespace calque {
 namespace {
@@ -81,7 +82,7 @@ ModelOutput SQuADHead::forward(const Tensor& hidden_states, const Tensor& start_
     const Tensor start = squeezed(start_positions), end = squeezed(end_positions), token = squeezed(cls_index),
                  impossible = squeezed(is_impossible);
     const Tensor ends = end_logits(hidden_states, Tensor(), start, p_mask);
-    Tensor loss = (functional::cross_entropy(starts, start) + functional::cross_entropy(ends, end)) / 2;
+    Tensor loss = (class_loss(starts, start) + class_loss(ends, end)) / 2;
     if (token.defined() && impossible.defined())
       loss = loss +
              functional::binary_cross_entropy_with_logits(answer_class(hidden_states, Tensor(), start, token), impossible) *

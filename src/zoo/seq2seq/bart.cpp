@@ -9,6 +9,7 @@ constexpr Seq2SeqStyle bart_style{.module = "transformers.models.bart.modeling_b
                                   .prefix = "Bart",
                                   .embedding_norm = Seq2SeqStyle::EmbeddingNorm::with_positions,
                                   .position_offset = 2,
+                                  .dummy_mask = true,
                                   .decoder_ids_from_input_ids = true};
 
 // Three labels where a file says nothing: BART's classifiers are for natural language inference.

@@ -5,8 +5,11 @@ namespace calque::blenderbot {
 
 namespace {
 
-constexpr Seq2SeqStyle blenderbot_style{
-    .module = "transformers.models.blenderbot.modeling_blenderbot", .prefix = "Blenderbot", .pre_norm = true};
+constexpr Seq2SeqStyle blenderbot_style{.module = "transformers.models.blenderbot.modeling_blenderbot",
+                                        .prefix = "Blenderbot",
+                                        .pre_norm = true,
+                                        .dummy_mask = true,
+                                        .dummy_decoder_ids = true};
 
 }  // namespace
 

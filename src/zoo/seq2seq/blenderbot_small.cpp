@@ -9,7 +9,9 @@ namespace {
 constexpr Seq2SeqStyle blenderbot_small_style{.module = "transformers.models.blenderbot_small.modeling_blenderbot_small",
                                               .prefix = "BlenderbotSmall",
                                               .embedding_norm = Seq2SeqStyle::EmbeddingNorm::before_decoder_positions,
-                                              .embedding_scale = Seq2SeqStyle::EmbeddingScale::behind};
+                                              .embedding_scale = Seq2SeqStyle::EmbeddingScale::behind,
+                                              .dummy_mask = true,
+                                              .dummy_decoder_ids = true};
 
 }  // namespace
 

@@ -9,6 +9,8 @@ constexpr Seq2SeqStyle marian_style{.module = "transformers.models.marian.modeli
                                     .prefix = "Marian",
                                     .positions = Seq2SeqStyle::Positions::sinusoidal,
                                     .embedding_scale = Seq2SeqStyle::EmbeddingScale::behind_given_too,
+                                    .dummy_mask = true,
+                                    .dummy_decoder_ids = true,
                                     .separate_vocabularies = true,
                                     .computed_positions = true};
 

@@ -10,6 +10,7 @@ constexpr Seq2SeqStyle mbart_style{.module = "transformers.models.mbart.modeling
                                    .pre_norm = true,
                                    .embedding_norm = Seq2SeqStyle::EmbeddingNorm::with_positions,
                                    .position_offset = 2,
+                                   .dummy_mask = true,
                                    .decoder_ids_from_input_ids = true,
                                    .shifted = wrap_last_token,
                                    .keeps_attention_whole = true};

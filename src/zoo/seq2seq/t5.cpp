@@ -28,6 +28,9 @@ struct T5Pretrained : PretrainedModel {
       : PretrainedModel(config), style(&style), name(std::move(name)) {}
   std::string type_name() const override { return std::string(style->module) + "." + name; }
   std::string base_model_prefix() const override { return "transformer"; }
+  std::vector<std::string> dummy_input_names() const override {
+    return {"decoder_input_ids", "input_ids", "decoder_attention_mask"};
+  }
   std::vector<std::string> no_split_modules() const override { return {std::string(style->prefix) + "Block"}; }
   std::vector<std::string> keep_in_fp32_modules() const override { return {"wo"}; }
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override {

@@ -1,0 +1,15 @@
+import torch
+
+from model_cases import decoders
+
+SIZES = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=40, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+GOLDEN_CASES = ("padded, with labels and hidden states", "eager, with attentions")
+CONFIGS = [
+    dict(SIZES, head_dim=16, sliding_window=3, layer_types=["sliding_attention", "full_attention"]),
+    dict(SIZES, head_dim=8, num_hidden_layers=7, sliding_window=4, query_pre_attn_scalar=20, final_logit_softcapping=2.0, attention_bias=True),
+    dict(SIZES, head_dim=16, num_hidden_layers=3, sliding_window_pattern=2, attn_logit_softcapping=3.0, rope_parameters=dict(full_attention=dict(rope_type="linear", rope_theta=5000.0, factor=8.0), sliding_attention=dict(rope_type="default", rope_theta=100.0))),
+]
+
+
+def extra(cls, x, model):
+    yield "positions", dict(x, position_ids=decoders.positions(x)), {}, "sdpa", torch.float32

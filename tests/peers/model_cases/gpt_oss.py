@@ -1,0 +1,15 @@
+import torch
+
+from model_cases import decoders
+
+SIZES = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=40, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+GOLDEN_CASES = ("padded, with labels and hidden states", "eager, with attentions")
+CONFIGS = [
+    dict(SIZES, num_local_experts=4, num_experts_per_tok=2, head_dim=16, sliding_window=3),
+    dict(SIZES, num_local_experts=3, num_experts_per_tok=1, head_dim=8, num_hidden_layers=3, attention_bias=False, swiglu_limit=0.5, swiglu_alpha=1.2, tie_word_embeddings=True),
+    dict(SIZES, num_local_experts=4, num_experts_per_tok=3, head_dim=8, layer_types=["full_attention", "sliding_attention"], sliding_window=4, rope_parameters=dict(rope_type="default", rope_theta=1000.0)),
+]
+
+
+def extra(cls, x, model):
+    yield "positions", dict(x, position_ids=decoders.positions(x)), {}, "sdpa", torch.float32
