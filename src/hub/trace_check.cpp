@@ -101,6 +101,7 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
     if (std::ranges::find(names, name) == names.end()) continue;
     const bool lengthened = has_cache && name.find("mask") != std::string::npos;
     const Value own = lengthened ? Value() : given.get(name);
+    const size_t before = out.size();
     for (const DummyInput& dummy : dummies.make(name, names)) {
       if (dummy.name != name) continue;
       // Of another form than the trace's are the example inputs of classes that take both.
@@ -112,6 +113,8 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
       }
       out.emplace_back(name, tree_map_tensors([&](const Tensor& t) { return valued(name, t); }, dummy.value));
     }
+    // Positions stand for the labels of a class that answers questions; one that takes labels all the same has a class of each row.
+    if (out.size() == before) out.emplace_back(name, counted(zeros({sizes.batch}, DType::int64), 2));
   }
   return out;
 }
