@@ -1,6 +1,6 @@
 # The typed operators are derived from the stanzas: calque-opgen reads the stanza files and writes
 #   generated/include/calque/op/aten/<family>.h, ops.h and tensor_methods.inc            (public, installed)
-#   generated/src/ops_front_{0..7}.cpp, ops_register.cpp                                (compiled into the library)
+#   generated/src/ops_front_{0..2}.cpp, ops_register.cpp                                (compiled into the library)
 # It leaves a file alone whose text has not changed, so touching a stanza's body rebuilds that stanza only.
 
 if(NOT calque_opgen_sources)
@@ -21,7 +21,7 @@ foreach(stanza IN LISTS calque_stanza_sources)
   list(APPEND calque_generated_headers "${calque_generated_dir}/include/calque/op/aten/${family}.h")
 endforeach()
 set(calque_generated_sources "${calque_generated_dir}/src/ops_register.cpp")
-foreach(part RANGE 7)
+foreach(part RANGE 2)
   list(APPEND calque_generated_sources "${calque_generated_dir}/src/ops_front_${part}.cpp")
 endforeach()
 

@@ -5,11 +5,37 @@
 file(STRINGS "${PROJECT_SOURCE_DIR}/cmake/rooms.txt" calque_rooms REGEX "^[a-z]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/rooms.txt")
 
-# Files of a folder are compiled in groups of about calque_group_bytes: what they include and the templates they share are the
-# larger part of each. So a name in an anonymous namespace may be used once a folder. The groups include them by relative paths,
-# so that a compiler cache shares them between clones. Tests are grouped as well: each test file has a namespace of its own name. For work on a room, -DCALQUE_GROUPS=OFF compiles its files one by one.
-option(CALQUE_GROUPS "Compile the files of a folder in groups" ON)
-set(calque_group_bytes 80000)
+# Files of a room are compiled in groups: what they include and the templates they share are the larger part of each. So a name
+# in an anonymous namespace may be used once a room. The groups include them by relative paths, so that a compiler cache shares
+# them between clones. Tests are grouped as well: each test file has a namespace of its own name. For work on a room,
+# -DCALQUE_GROUPS=OFF compiles its files one by one.
+option(CALQUE_GROUPS "Compile the files of a room in groups" ON)
+set(calque_group_bytes 160000)        # about so much source in a group: 5 to 10 seconds, and less than 1 GB
+set(calque_dense_group_bytes 80000)   # of code that compiles for longer: kernels, tests
+set(calque_simd_group_bytes 45000)    # of code that compiles once per instruction set
+# Folders that are grouped apart from their room.
+set(calque_parts op/aten text/jinja text/legacy graph/draw)
+# Rooms and parts that nobody waits for: they say what operators do, or write and read small texts. A third less to compile.
+set(calque_patient zoo cli task hub text/jinja text/legacy graph/draw)
+
+# calque_part(FILE RESULT): the part or the room of src that a file belongs to, or its folder elsewhere.
+function(calque_part file result)
+  cmake_path(GET file PARENT_PATH folder)
+  cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/src" OUTPUT_VARIABLE part)
+  if(NOT part MATCHES "^\\.\\./")
+    foreach(candidate IN LISTS calque_parts)
+      if("${part}/" MATCHES "^${candidate}/")
+        set(${result} "${candidate}" PARENT_SCOPE)
+        return()
+      endif()
+    endforeach()
+    string(REGEX REPLACE "/.*" "" part "${part}")
+    if(file MATCHES "\\.simd\\.cpp$")
+      string(APPEND part "/simd")
+    endif()
+  endif()
+  set(${result} "${part}" PARENT_SCOPE)
+endfunction()
 
 # calque_write_group(NAME MEMBERS RESULT): one source that includes the members; appends it to RESULT.
 function(calque_write_group name members result)
@@ -28,7 +54,7 @@ function(calque_write_group name members result)
   set(${result} ${${result}} "${file}" PARENT_SCOPE)
 endfunction()
 
-# calque_group(FILES RESULT): the groups of these files, which are sorted by path; src/kernel/cpu/gemm becomes kernel_cpu_gemm_0, ...
+# calque_group(FILES RESULT): the groups of these files, which are sorted by path; those of src/op/aten become op_aten_0, ...
 function(calque_group files result)
   set(groups)
   if(NOT CALQUE_GROUPS)
@@ -36,24 +62,31 @@ function(calque_group files result)
     list(FILTER groups EXCLUDE REGEX "/src/op/aten/")  # stanzas are always grouped: the generator knows them by file
     list(FILTER files INCLUDE REGEX "/src/op/aten/")
   endif()
-  set(folders)
+  set(parts)
   foreach(file IN LISTS files)
-    cmake_path(GET file PARENT_PATH folder)
-    list(APPEND folders "${folder}")
+    calque_part("${file}" part)
+    list(APPEND parts "${part}")
+    string(MAKE_C_IDENTIFIER "${part}" name)
+    list(APPEND files_of_${name} "${file}")
   endforeach()
-  list(REMOVE_DUPLICATES folders)
-  foreach(folder IN LISTS folders)
-    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/src" OUTPUT_VARIABLE name)
-    string(REPLACE "../" "" name "${name}")
+  list(REMOVE_DUPLICATES parts)
+  foreach(part IN LISTS parts)
+    string(MAKE_C_IDENTIFIER "${part}" name)
+    set(here ${files_of_${name}})
+    string(REPLACE "../" "" name "${part}")
     string(REPLACE "/" "_" name "${name}")
-    set(here ${files})
-    list(FILTER here INCLUDE REGEX "^${folder}/[^/]*$")
+    set(limit ${calque_group_bytes})
+    if(part MATCHES "/simd$")
+      set(limit ${calque_simd_group_bytes})
+    elseif(name MATCHES "^(kernel|tests)")
+      set(limit ${calque_dense_group_bytes})
+    endif()
     set(total 0)
     foreach(file IN LISTS here)
       file(SIZE "${file}" size)
       math(EXPR total "${total} + ${size}")
     endforeach()
-    math(EXPR count "${total} / ${calque_group_bytes} + 1")  # of about the same size each
+    math(EXPR count "${total} / ${limit} + 1")  # of about the same size each
     set(number 0)
     set(bytes 0)
     set(members)
@@ -64,6 +97,10 @@ function(calque_group files result)
       math(EXPR end "${total} * (${number} + 1) / ${count}")
       if(bytes GREATER_EQUAL end)
         calque_write_group(${name}_${number} "${members}" groups)
+        if(part IN_LIST calque_patient)
+          list(GET groups -1 group)
+          set_source_files_properties("${group}" PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+        endif()
         math(EXPR number "${number} + 1")
         set(members)
       endif()
@@ -133,8 +170,6 @@ function(calque_collect_sources)
     calque_group("${found}" found)
     if(room MATCHES "^(kernel|media)$")
       set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS "${calque_kernel_options}")
-    elseif(room MATCHES "^(zoo|cli)$")  # say what operators do and wait for them: a third less to compile
-      set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
     endif()
     if(room MATCHES "^(base|sym|tensor)$")
       list(APPEND core ${found})
@@ -155,6 +190,7 @@ function(calque_collect_sources)
   set(calque_core_sources ${core} PARENT_SCOPE)
   set(calque_operator_sources ${operators} PARENT_SCOPE)
   set(calque_cli_sources ${program} PARENT_SCOPE)
+  calque_group("${simd}" simd)
   set(calque_simd_sources ${simd} PARENT_SCOPE)
   set(calque_opgen_sources ${opgen} PARENT_SCOPE)
   set(calque_stanza_sources ${stanzas} PARENT_SCOPE)

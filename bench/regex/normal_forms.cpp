@@ -61,9 +61,11 @@ int main() {
                         {"NFKD", NormalForm::nfkd, compatible(decomposing)}};
   const std::pair<const char*, std::string> texts[] = {
       {"English", "The people of the United States have, it's said, no king; they've elections.\n"},
-      {"mixed", "Die Größe überraschte: 1.234 m² – café naïve ½ Ⅻ. Её население. 人口は約です。 한국어 ﬁn e\u0301a\u0323\u0302\n"},
+      {"mixed",
+       "Die Größe überraschte: 1.234 m² – café naïve ½ Ⅻ. Её население. 人口は約です。 한국어 ﬁn e\u0301a\u0323\u0302\n"},
       {"Hangul", "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.\n"}};
-  std::printf("utf8proc %s, Unicode %s, beside Calque; megabytes a second\n", utf8proc_version(), utf8proc_unicode_version());
+  std::printf("utf8proc %s, Unicode %s, beside Calque; megabytes a second\n", utf8proc_version(),
+              utf8proc_unicode_version());
   for (const Form& form : forms) {
     for (const auto& [name, line] : texts) {
       std::string text;

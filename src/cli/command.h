@@ -11,6 +11,7 @@
 
 #include "calque/base/error.h"
 #include "calque/file/compare.h"
+#include "cli/writing.h"
 
 namespace calque::cli {
 
@@ -65,11 +66,10 @@ struct GenerateCommandOptions {
   std::string prompt;  // "-": standard input
   std::string model_class, dtype;
   std::string assistant;  // the folder of a smaller model that proposes tokens
-  std::optional<int64_t> max_new_tokens, top_k, num_beams, seed, prompt_lookup;
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  WritingOptions writing;
+  std::optional<int64_t> prompt_lookup;
+  std::optional<double> repetition_penalty;
   std::vector<std::string> stop;
-  std::vector<std::string> set;  // KEY=VALUE of any other setting, the value as JSON
-  bool greedy = false;
   bool no_prompt = false;
   bool stats = false;
   bool json = false;

@@ -68,25 +68,13 @@ void add_generate(CLI::App& app) {
                    "a model folder with tokenizer.json, tiny-lm, or ORG/NAME[@REVISION] in the hub's cache")
       ->required();
   command->add_option("-p,--prompt", o->prompt, "the prompt; - reads standard input");
-  command
-      ->add_option("-n,--max-new-tokens", o->max_new_tokens,
-                   "at most this many; by default what the model's generation_config.json says, or 128")
-      ->check(positive());
-  command->add_flag("--greedy", o->greedy, "always the likeliest token, whatever generation_config.json says");
-  command->add_option("--temperature", o->temperature, "sample, with the scores divided by this");
-  command->add_option("--top-k", o->top_k, "sample among this many");
-  command->add_option("--top-p", o->top_p, "sample among the likeliest that add up to this");
-  command->add_option("--min-p", o->min_p, "sample among those at least this likely, beside the likeliest");
+  add_writing(command, o->writing, "at most this many; by default what the model's generation_config.json says, or 128");
   command->add_option("--repetition-penalty", o->repetition_penalty, "above 1: tokens that have been are less likely");
-  command->add_option("--num-beams", o->num_beams, "beam search with this many")->check(positive());
   command->add_option("--assistant", o->assistant, "a smaller model with the same tokenizer, which proposes tokens");
   command
       ->add_option("--prompt-lookup", o->prompt_lookup, "propose up to this many tokens that followed the last ones before")
       ->check(positive());
-  command->add_option("--seed", o->seed, "sample, the same text each time");
   command->add_option("--stop", o->stop, "stop when this text has come (may be given several times)")
-      ->allow_extra_args(false);
-  command->add_option("--set", o->set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")
       ->allow_extra_args(false);
   add_class(command, o->model_class);
   add_dtype(command, o->dtype, "compute in this; by default as the weights are");

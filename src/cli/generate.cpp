@@ -59,32 +59,11 @@ class CountingStreamer final : public Streamer {
 };
 
 GenerationConfig settings_of(const GenerateCommandOptions& o, const std::string& folder) {
-  if (o.temperature == 0.0)
-    throw UserError("generate: --temperature 0 divides by zero; --greedy takes the likeliest token always");
   GenerationConfig config = generation_config_of(folder);
-  const auto take = [](auto& to, const auto& from) {
-    if (from) to = *from;
-  };
-  take(config.temperature, o.temperature);
-  take(config.top_k, o.top_k);
-  take(config.top_p, o.top_p);
-  take(config.min_p, o.min_p);
-  take(config.repetition_penalty, o.repetition_penalty);
-  take(config.num_beams, o.num_beams);
-  take(config.prompt_lookup_num_tokens, o.prompt_lookup);
+  if (o.repetition_penalty) config.repetition_penalty = o.repetition_penalty;
+  if (o.prompt_lookup) config.prompt_lookup_num_tokens = o.prompt_lookup;
   if (!o.stop.empty()) config.stop_strings = o.stop;
-  // Whoever shapes the distribution means to draw from it.
-  if (o.temperature || o.top_k || o.top_p || o.min_p || o.seed) config.do_sample = true;
-  if (o.greedy) {
-    config.do_sample = false;
-    config.temperature = std::nullopt, config.top_k = std::nullopt, config.top_p = std::nullopt, config.min_p = std::nullopt;
-  }
-  for (const std::string& setting : o.set) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos) throw UserError("generate: --set takes KEY=VALUE, found '" + setting + "'");
-    config.set(setting.substr(0, equals), setting.substr(equals + 1));
-  }
-  if (o.max_new_tokens) config.max_new_tokens = *o.max_new_tokens;
+  apply(o.writing, config, "generate");
   if (config.max_new_tokens)
     config.max_length = std::nullopt;
   else if (!config.max_length)
@@ -122,6 +101,7 @@ void print_json(const GenerateCommandOptions& o, const std::string& prompt, cons
 }  // namespace
 
 void run_generate(const GenerateCommandOptions& o) {
+  check(o.writing, "generate");
   const std::string folder = model_folder(o.model);
   const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, ""});
   const Tokenizer tokenizer = Tokenizer::from_file(folder);
@@ -143,8 +123,8 @@ void run_generate(const GenerateCommandOptions& o) {
   };
   TextStreamer text(tokenizer, show, o.no_prompt || encoder_decoder);
   CountingStreamer counted(one && !o.json ? &text : nullptr);
-  Generator generator(o.seed ? static_cast<uint64_t>(*o.seed) : Generator::default_seed);
-  if (!o.seed) generator.seed();
+  Generator generator(o.writing.seed ? static_cast<uint64_t>(*o.writing.seed) : Generator::default_seed);
+  if (!o.writing.seed) generator.seed();
   GenerateOptions options;
   options.tokenizer = &tokenizer;
   options.streamer = &counted;

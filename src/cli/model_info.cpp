@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/hub/from_pretrained.h"
+#include "calque/op/operator.h"
 #include "calque/trace/make_fx.h"
 #include "cli/json_text.h"
 #include "cli/models.h"
@@ -33,27 +35,46 @@ const Tensor& result_of(const Node& node) {
   return val.is_tensor() ? val.to_tensor() : val.to_items().at(0).to_tensor();
 }
 
-double flops_of(const Node& node) {
-  if (!node.op()) return 0;
-  const std::string& name = node.op()->schema().name;
-  const auto with = [&](size_t matrix) {
-    return 2 * product(result_of(node).sizes()) * static_cast<double>(value_of(node.args().at(matrix)).sizes().back());
+// Of a product of matrices: `matrix` is the argument whose last dimension is summed over.
+template <size_t matrix>
+double product_flops(const Node& node) {
+  return 2 * product(result_of(node).sizes()) * static_cast<double>(value_of(node.args().at(matrix)).sizes().back());
+}
+double attention_flops(const Node& node) {
+  const Tensor& query = value_of(node.args().at(0));
+  const Tensor& key = value_of(node.args().at(1));
+  const Tensor& value = value_of(node.args().at(2));
+  const double pairs =
+      product(query.sizes()) / static_cast<double>(query.sizes().back()) * static_cast<double>(key.size(-2));
+  return 2 * pairs * static_cast<double>(query.sizes().back() + value.sizes().back());
+}
+double convolution_flops(const Node& node) {
+  const Tensor& weight = value_of(node.args().at(1));
+  return 2 * product(result_of(node).sizes()) * product(weight.sizes()) / static_cast<double>(weight.size(0));
+}
+
+using FlopRule = double (*)(const Node&);
+
+// get_operator throws for a name that no operator has: a misspelt rule fails the first model that is looked at.
+std::unordered_map<const Operator*, FlopRule> make_flop_rules() {
+  static constexpr std::pair<const char*, FlopRule> rules[] = {
+      {"mm", product_flops<0>},
+      {"bmm", product_flops<0>},
+      {"addmm", product_flops<1>},
+      {"baddbmm", product_flops<1>},
+      {"_scaled_dot_product_attention_math", attention_flops},
+      {"_scaled_dot_product_flash_attention_for_cpu", attention_flops},
+      {"convolution", convolution_flops},
   };
-  if (name == "mm" || name == "bmm") return with(0);
-  if (name == "addmm" || name == "baddbmm") return with(1);
-  if (name.starts_with("_scaled_dot_product")) {
-    const Tensor& query = value_of(node.args().at(0));
-    const Tensor& key = value_of(node.args().at(1));
-    const Tensor& value = value_of(node.args().at(2));
-    const double pairs =
-        product(query.sizes()) / static_cast<double>(query.sizes().back()) * static_cast<double>(key.size(-2));
-    return 2 * pairs * static_cast<double>(query.sizes().back() + value.sizes().back());
-  }
-  if (name == "convolution") {
-    const Tensor& weight = value_of(node.args().at(1));
-    return 2 * product(result_of(node).sizes()) * product(weight.sizes()) / static_cast<double>(weight.size(0));
-  }
-  return 0;
+  std::unordered_map<const Operator*, FlopRule> out;
+  for (const auto& [name, rule] : rules) out.emplace(&get_operator(aten_name(name)), rule);
+  return out;
+}
+
+double flops_of(const Node& node) {
+  static const std::unordered_map<const Operator*, FlopRule> rules = make_flop_rules();
+  const auto found = rules.find(node.op());
+  return found == rules.end() ? 0 : found->second(node);
 }
 
 struct DTypeTotal {

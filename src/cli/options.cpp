@@ -88,6 +88,19 @@ CLI::Option* add_attention(CLI::App* command, std::string& attention) {
       ->check(one_of({"eager", "sdpa"}));
 }
 
+void add_writing(CLI::App* command, WritingOptions& o, const std::string& most) {
+  command->add_option("-n,--max-new-tokens", o.max_new_tokens, most)->check(positive());
+  command->add_flag("--greedy", o.greedy, "always the likeliest token, whatever generation_config.json says");
+  command->add_option("--temperature", o.temperature, "sample, with the scores divided by this");
+  command->add_option("--top-k", o.top_k, "sample among this many");
+  command->add_option("--top-p", o.top_p, "sample among the likeliest that add up to this");
+  command->add_option("--min-p", o.min_p, "sample among those at least this likely, beside the likeliest");
+  command->add_option("--seed", o.seed, "sample, the same text each time");
+  command->add_option("--num-beams", o.num_beams, "beam search with this many")->check(positive());
+  command->add_option("--set", o.set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")
+      ->allow_extra_args(false);
+}
+
 void add_common_options(CLI::App& app, CommonOptions& o) {
   app.add_option("--threads", o.threads, "how many threads compute; by default as many as there are cores")
       ->check(positive());

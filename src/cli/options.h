@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/writing.h"
+
 namespace calque::cli {
 
 inline constexpr const char* use_group = "Use a model";  // where help shows a command
@@ -23,6 +25,7 @@ CLI::Option* add_dtype(CLI::App* command, std::string& dtype, const std::string&
 CLI::Option* add_json(CLI::App* command, bool& json, const std::string& what = "for programs to read");
 CLI::Option* add_class(CLI::App* command, std::string& model_class);
 CLI::Option* add_attention(CLI::App* command, std::string& attention);
+void add_writing(CLI::App* command, WritingOptions& options, const std::string& most = "at most this many");
 
 // What every command takes, wherever it stands on the line.
 struct CommonOptions {

@@ -14,6 +14,7 @@
 
 #include "calque/hub/from_pretrained.h"
 #include "calque/task/text_inputs.h"
+#include "cli/writing.h"
 
 namespace calque::cli {
 
@@ -101,14 +102,6 @@ struct AnswerCommandOptions : TaskOptions {
   bool may_be_impossible = false;
 };
 void run_answer(const AnswerCommandOptions& options);
-
-// What shapes a text that is written.
-struct WritingOptions {
-  std::optional<int64_t> max_new_tokens, num_beams, top_k, seed;
-  std::optional<double> temperature, top_p;
-  bool greedy = false;
-  std::vector<std::string> set;  // KEY=VALUE
-};
 
 struct RewriteOptions : TaskOptions {
   std::string command;  // summarize or translate

@@ -44,18 +44,6 @@ void add_batches(CLI::App& command, TaskOptions& o) {
   command.add_option("--batch-size", o.batch_size, "texts at once")->check(between(1, 65536))->capture_default_str();
 }
 
-void add_writing(CLI::App& command, WritingOptions& o) {
-  command.add_option("-n,--max-new-tokens", o.max_new_tokens, "at most this many")->check(positive());
-  command.add_flag("--greedy", o.greedy, "always the likeliest token, whatever generation_config.json says");
-  command.add_option("--temperature", o.temperature, "sample, with the scores divided by this");
-  command.add_option("--top-k", o.top_k, "sample among this many");
-  command.add_option("--top-p", o.top_p, "sample among the likeliest that add up to this");
-  command.add_option("--seed", o.seed, "sample, the same text each time");
-  command.add_option("--num-beams", o.num_beams, "beam search with this many")->check(positive());
-  command.add_option("--set", o.set, "KEY=VALUE: any other setting of generation_config.json, the value as JSON")
-      ->allow_extra_args(false);
-}
-
 void add_tokenize(CLI::App& app) {
   auto o = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "The tokens of texts: ids, tokens, where in the text they are");
@@ -168,7 +156,7 @@ void add_rewrite(CLI::App& app, const char* name, const char* what) {
   CLI::App* command = app.add_subcommand(name, what);
   command->group(use_group);
   add_common(*command, *o, "a text");
-  add_writing(*command, o->writing);
+  add_writing(command, o->writing);
   if (o->command == "translate") {
     command->add_option("--from", o->from, "the language of the text, as the model names it: en, en_XX, eng_Latn");
     command->add_option("--to", o->to, "the language to write");
@@ -183,7 +171,7 @@ void add_chat(CLI::App& app) {
       "A conversation with a model that has a chat template; without -p and --file at the keyboard, a message a line");
   command->group(use_group);
   add_common(*command, *o, "a message");
-  add_writing(*command, o->writing);
+  add_writing(command, o->writing);
   command->add_option("--system", o->system, "what the model is told before the conversation");
   command->add_option("--template-variables", o->variables, "a JSON object for the template: {\"enable_thinking\": false}");
   command->callback([o] { run_chat(*o); });

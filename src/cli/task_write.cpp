@@ -35,27 +35,6 @@ std::string translation_task(const Config& config, const RewriteOptions& o) {
   throw UserError("translate: say what to translate with --from and --to; the model knows " + join(known, ", "));
 }
 
-void apply(const WritingOptions& o, GenerationConfig& config, const std::string& command) {
-  const auto take = [](auto& to, const auto& from) {
-    if (from) to = *from;
-  };
-  take(config.num_beams, o.num_beams);
-  take(config.top_k, o.top_k);
-  take(config.temperature, o.temperature);
-  take(config.top_p, o.top_p);
-  take(config.max_new_tokens, o.max_new_tokens);
-  if (o.temperature || o.top_k || o.top_p || o.seed) config.do_sample = true;
-  if (o.greedy) {
-    config.do_sample = false;
-    config.temperature = std::nullopt, config.top_k = std::nullopt, config.top_p = std::nullopt, config.min_p = std::nullopt;
-  }
-  for (const std::string& setting : o.set) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos) throw UserError(command + ": --set takes KEY=VALUE, found '" + setting + "'");
-    config.set(setting.substr(0, equals), setting.substr(equals + 1));
-  }
-}
-
 void show_text(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   flush_output();
@@ -90,6 +69,7 @@ void converse(Chat& chat, bool json, Generator& generator) {
 }  // namespace
 
 void run_rewrite(const RewriteOptions& o) {
+  check(o.writing, o.command);
   const std::vector<std::string> texts = texts_of(o.command, o);
   const std::string folder = model_folder(o.model);
   const Config config = config_from_pretrained(folder);
@@ -115,6 +95,7 @@ void run_rewrite(const RewriteOptions& o) {
 }
 
 void run_chat(const ChatCommandOptions& o) {
+  check(o.writing, "chat");
   Chat chat = Chat::from_folder(model_folder(o.model), load_options(o));
   apply(o.writing, chat.settings, "chat");
   chat.variables_json = o.variables;

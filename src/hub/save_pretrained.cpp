@@ -185,6 +185,19 @@ std::string index_text(const ShardPlan& plan, std::optional<int64_t> total_param
   return config_json({{"metadata", dict(std::move(metadata))}, {"weight_map", dict(std::move(map))}});
 }
 
+// The new folder is made beside the old one; who reads a message knows the name that was asked for.
+template <class F>
+void naming_folder(const std::filesystem::path& made, const std::filesystem::path& wanted, F&& fn) {
+  try {
+    fn();
+  } catch (const UserError& error) {
+    std::string text = error.what();
+    const size_t at = text.find(made.string());
+    if (at == std::string::npos) throw;
+    throw UserError(error.kind(), text.replace(at, made.string().size(), wanted.string()));
+  }
+}
+
 }  // namespace
 
 StateDict without_tied_weights(const StateDict& state, const std::vector<std::string>& tied) {
@@ -320,37 +333,39 @@ SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& 
   SaveResult result;
   result.total_size = plan.total_size;
   FolderWriter writer(folder, replaces, options.at_best);
-  if (options.is_main_process) {
-    write_text(writer.path() / "config.json", config_text(model.config(), options.transformers), options.sync);
-    result.files.push_back("config.json");
-    if (model.can_generate()) {
-      write_text(writer.path() / "generation_config.json", generation_config_of(model, options), options.sync);
-      result.files.push_back("generation_config.json");
+  naming_folder(writer.path(), folder, [&] {
+    if (options.is_main_process) {
+      write_text(writer.path() / "config.json", config_text(model.config(), options.transformers), options.sync);
+      result.files.push_back("config.json");
+      if (model.can_generate()) {
+        write_text(writer.path() / "generation_config.json", generation_config_of(model, options), options.sync);
+        result.files.push_back("generation_config.json");
+      }
+      for (const std::string& name : companions) {
+        naming_companions(*options.companions_of,
+                          [&] { copy_companion(*options.companions_of / name, writer.path() / name, options.sync); });
+        result.files.push_back(name);
+      }
     }
-    for (const std::string& name : companions) {
-      naming_companions(*options.companions_of,
-                        [&] { copy_companion(*options.companions_of / name, writer.path() / name, options.sync); });
-      result.files.push_back(name);
+    uint64_t done = 0;
+    for (const Shard& shard : plan.shards) {
+      const NamedTensors tensors = cast(shard.tensors, dtypes);
+      write_weights(writer.path() / shard.file, tensors, options.safe_serialization, options.sync);
+      result.files.push_back(shard.file);
+      for (const auto& [key, tensor] : tensors) done += tensor.nbytes();
+      if (options.progress) options.progress(std::min(done, plan.total_size), plan.total_size);
     }
-  }
-  uint64_t done = 0;
-  for (const Shard& shard : plan.shards) {
-    const NamedTensors tensors = cast(shard.tensors, dtypes);
-    write_weights(writer.path() / shard.file, tensors, options.safe_serialization, options.sync);
-    result.files.push_back(shard.file);
-    for (const auto& [key, tensor] : tensors) done += tensor.nbytes();
-    if (options.progress) options.progress(std::min(done, plan.total_size), plan.total_size);
-  }
-  if (plan.sharded()) {
-    std::optional<int64_t> parameters;
-    if (five) {
-      parameters = 0;
-      for (const Tensor& parameter : model.parameters()) *parameters += parameter.numel();
+    if (plan.sharded()) {
+      std::optional<int64_t> parameters;
+      if (five) {
+        parameters = 0;
+        for (const Tensor& parameter : model.parameters()) *parameters += parameter.numel();
+      }
+      const std::string index = with_variant(plain + ".index.json", options.variant);
+      write_text(writer.path() / index, index_text(plan, parameters), options.sync);
+      result.files.push_back(index);
     }
-    const std::string index = with_variant(plain + ".index.json", options.variant);
-    write_text(writer.path() / index, index_text(plan, parameters), options.sync);
-    result.files.push_back(index);
-  }
+  });
   result.exchange = writer.commit(options.sync);
   return result;
 }

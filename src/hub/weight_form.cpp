@@ -17,7 +17,8 @@ namespace {
 void replace_part(std::string& name, const std::string& from, const std::string& to) {
   const auto bare = [](const std::string& text) { return text.starts_with("^") ? text.substr(1) : text; };
   const std::string old = bare(from);
-  const size_t at = from.starts_with("^") || to.starts_with("^") ? (name.starts_with(old) ? 0 : std::string::npos) : name.find(old);
+  const size_t at =
+      from.starts_with("^") || to.starts_with("^") ? (name.starts_with(old) ? 0 : std::string::npos) : name.find(old);
   if (at != std::string::npos) name.replace(at, old.size(), bare(to));
 }
 
@@ -115,8 +116,7 @@ NamedTensors WeightForm::of_file(const NamedTensors& of_model) const {
       for (size_t p = 0; p < one->parts.size(); ++p) {
         std::string part = one->parts[p];
         part.replace(part.find('*'), 1, std::to_string(number));
-        out.emplace_back(before + part,
-                         tensor.select(0, number).narrow(0, static_cast<int64_t>(p) * rows, rows).clone());
+        out.emplace_back(before + part, tensor.select(0, number).narrow(0, static_cast<int64_t>(p) * rows, rows).clone());
       }
   }
   for (auto& [name, tensor] : out)

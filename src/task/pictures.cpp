@@ -142,13 +142,19 @@ std::vector<double> PictureMatcher::match(const Picture& picture, std::span<cons
   const std::vector<TextInput> given(texts.begin(), texts.end());
   ModelInputs inputs;
   if (is_siglip(*model_)) {
-    // As SigLIP was trained: always 64 tokens, and no mask.
+    // As SigLIP was trained: always 64 tokens. A mask only where the tokenizer's files ask for one.
     BatchOptions padded;
     padded.pad_to = 64, padded.truncate = true, padded.max_length = 64;
     const Batch batch = tokenizer_.encode_padded(given, padded);
-    std::vector<int64_t> ids;
-    for (const Encoding& row : batch.rows) ids.insert(ids.end(), row.ids.begin(), row.ids.end());
+    std::vector<int64_t> ids, mask;
+    for (const Encoding& row : batch.rows) {
+      ids.insert(ids.end(), row.ids.begin(), row.ids.end());
+      mask.insert(mask.end(), row.attention_mask.begin(), row.attention_mask.end());
+    }
     inputs.set(arg::input_ids, tensor(ids).view({std::ssize(given), 64}));
+    const std::vector<std::string>& names = tokenizer_.model_input_names();
+    if (std::ranges::find(names, arg::attention_mask.name) != names.end() && model_->takes(arg::attention_mask))
+      inputs.set(arg::attention_mask, tensor(mask).view({std::ssize(given), 64}));
   } else {
     inputs = text_inputs(*model_, tokenizer_, given).inputs;
   }

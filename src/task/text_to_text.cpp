@@ -39,10 +39,16 @@ std::optional<int64_t> language_token(const Tokenizer& tokenizer, const std::str
   return std::nullopt;
 }
 
+// "en" of "__en__"; a token that is spelt otherwise is its own name.
+std::string_view without_frame(std::string_view token) {
+  const bool framed = token.size() > 4 && token.starts_with("__") && token.ends_with("__");
+  return framed ? token.substr(2, token.size() - 4) : token;
+}
+
 // Does a special token look like one of a language: "en_XX", "__en__", "eng_Latn"?
 bool names_language(std::string_view token) {
-  const bool framed = token.size() > 4 && token.starts_with("__") && token.ends_with("__");
-  const std::string_view name = framed ? token.substr(2, token.size() - 4) : token;
+  const std::string_view name = without_frame(token);
+  const bool framed = name.size() < token.size();
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   return name.size() >= 2 && name.size() <= 8 && std::ranges::all_of(name, letter) && name[0] >= 'a' && name[0] <= 'z' &&
          (framed || name.find('_') != std::string_view::npos);
@@ -51,7 +57,7 @@ bool names_language(std::string_view token) {
 std::string languages_of(const Tokenizer& tokenizer) {
   std::vector<std::string> names;
   for (const std::string& token : tokenizer.additional_special_tokens())
-    if (names_language(token)) names.push_back(token);
+    if (names_language(token)) names.emplace_back(without_frame(token));
   if (names.empty()) return "its tokenizer names no languages";
   return "it knows " + join(names, ", ");
 }

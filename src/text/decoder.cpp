@@ -178,17 +178,8 @@ void tidy(std::string& text, std::initializer_list<std::pair<std::string_view, s
 // The white space that WordPiece's decoder takes out before punctuation and contractions.
 void tidy_words(std::string& text) {
   if (text.find(' ') == std::string::npos) return;
-  tidy(text, {{" .", "."},
-              {" ?", "?"},
-              {" !", "!"},
-              {" ,", ","},
-              {" ' ", "'"},
-              {" n't", "n't"},
-              {" 'm", "'m"},
-              {" do not", " don't"},
-              {" 's", "'s"},
-              {" 've", "'ve"},
-              {" 're", "'re"}});
+  clean_up_spaces(text);
+  tidy(text, {{" do not", " don't"}});  // shares no character that counts with the others: its place among them is free
 }
 
 class WordPieceDecoder final : public Decoder {

@@ -120,6 +120,12 @@ TEST_F(CommonOptions, the_table_has_every_command) {
     if (listed && line.starts_with("  ")) in_help.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
   for (const Command& command : commands()) in_table.push_back(command.name);
+  // Their models and files are those of the tests of media; here their help alone.
+  for (const char* name : {"segment", "match", "transcribe"}) {
+    EXPECT_THAT(run(std::string("$CALQUE ") + name + " --help").out,
+                testing::AllOf(HasSubstr("--json"), HasSubstr("--dtype")));
+    in_table.emplace_back(name);
+  }
   EXPECT_THAT(in_help, testing::UnorderedElementsAreArray(in_table));
 }
 

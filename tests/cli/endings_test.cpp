@@ -240,6 +240,16 @@ TEST_F(Endings, a_file_that_may_not_grow_is_an_error_and_leaves_nothing) {
   EXPECT_EQ(r.status, 2) << r.out;
   EXPECT_THAT(r.out, AllOf(StartsWith("calque: cannot write "), HasSubstr("model.safetensors: File too large")));
   EXPECT_EQ(names(), Names{});
+  // Nor is anything of a folder that is there changed, and the message names it, not the one beside it in which it is made.
+  const std::string target = copy("old");
+  const Result again = shell_run("ulimit -f 2000; $CALQUE save tiny-lm --dtype fp32 -o " + target);
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.out,
+              StartsWith("calque: cannot write " + target +
+                         "/model.safetensors: File too large; nothing was left behind, and a file of that name is "
+                         "as it was\n"));
+  EXPECT_EQ(names(), Names{"old"});
+  EXPECT_EQ(calque_run("diff tiny-lm " + target).status, 0);
 }
 
 // ---- signals --------------------------------------------------------------------------------------------------------

@@ -128,8 +128,9 @@ TEST(TaskCommands, what_two_texts_give_does_not_depend_on_being_together) {
 }
 
 TEST(TaskCommands, generate_tells_of_lengths_and_temperatures) {
-  EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature 0").out,
-              HasSubstr("--greedy takes the likeliest token always"));
+  for (const char* command : {"generate", "chat", "summarize", "translate"})
+    EXPECT_THAT(calque_run(std::string(command) + " tiny-lm -p x --temperature 0").out,
+                HasSubstr(std::string(command) + ": --temperature 0 divides by zero; --greedy takes the likeliest token"));
   std::string longer;
   for (int i = 0; i < 600; ++i) longer += "and ";
   const Result r = calque_run("generate tiny-lm -p '" + longer + "' --greedy -n 2");

@@ -24,6 +24,7 @@ TINY = os.path.join(ROOT, "assets", "tiny-lm")
 PEER = os.path.join(os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release")), "bin", "generate_peer")
 
 SMALL = dict(vocab_size=99, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None, forced_bos_token_id=None)
+DECODER = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=40, max_position_embeddings=64, bos_token_id=0, eos_token_id=2, pad_token_id=1)
 MODELS = {  # architecture: class, configuration; those whose files Calque has
     "gpt2": ("GPT2LMHeadModel", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "gptj": ("GPTJForCausalLM", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
@@ -31,6 +32,12 @@ MODELS = {  # architecture: class, configuration; those whose files Calque has
     "gptj wide": ("GPTJForCausalLM", dict(vocab_size=20000, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "bloom": ("BloomForCausalLM", dict(vocab_size=99, hidden_size=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "opt": ("OPTForCausalLM", dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=37, max_position_embeddings=64, word_embed_proj_dim=16, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "mistral": ("MistralForCausalLM", dict(DECODER, sliding_window=4)),
+    "gemma2": ("Gemma2ForCausalLM", dict(DECODER, head_dim=8, sliding_window=3)),
+    "gemma3_text": ("Gemma3ForCausalLM", dict(DECODER, head_dim=8, sliding_window=3, layer_types=["sliding_attention", "full_attention"])),
+    "mixtral": ("MixtralForCausalLM", dict(DECODER, num_local_experts=4)),
+    "gpt_oss": ("GptOssForCausalLM", dict(DECODER, num_local_experts=4, num_experts_per_tok=2, head_dim=8, sliding_window=3)),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", dict(DECODER, num_key_value_heads=4, moe_intermediate_size=24, n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=3, kv_lora_rank=16, q_lora_rank=24, qk_rope_head_dim=8, v_head_dim=12, qk_nope_head_dim=16, first_k_dense_replace=1)),
     "bart": ("BartForConditionalGeneration", dict(SMALL, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64)),
     "t5": ("T5ForConditionalGeneration", dict(vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_decoder_layers=2, num_heads=4, relative_attention_num_buckets=8, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)),
 }
@@ -158,9 +165,10 @@ def cases(r, name, folder, model, tokenizer, count, embeds=False):
 def states_of(model, x, config):
     """By kind, token and layer: the sizes and the norm. Without candidates: with them transformers gives rows of the prompt where those of
     the first round's candidates belong."""
+    before = model.config._attn_implementation
     model.set_attn_implementation("eager")
     out = model.generate(**x, generation_config=GenerationConfig(**config, return_dict_in_generate=True, output_hidden_states=True, output_attentions=True))
-    model.set_attn_implementation("sdpa")
+    model.set_attn_implementation(before)
     prefix = "decoder_" if model.config.is_encoder_decoder else ""
     kinds = [out.get(prefix + "hidden_states"), out.get(prefix + "attentions"), out.get("cross_attentions")]
     return [[[[*layer.shape, layer.norm().item()] for layer in token] for token in kind or ()] for kind in kinds]
@@ -246,11 +254,9 @@ def main():
             if name == "tiny-lm":
                 place, tokenizer = TINY, PreTrainedTokenizerFast(tokenizer_file=os.path.join(TINY, "tokenizer.json"))
                 model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
-            elif os.path.exists(os.path.join(ROOT, "src", "zoo", name.split()[0] + ".cpp")):
+            else:
                 place, tokenizer = os.path.join(folder, name), None
                 model = random_model(name, place)
-            else:
-                continue
             made = list(cases(r, name, place, model, tokenizer, count))
             made += cases(r, name, place, model, tokenizer, count // 2, embeds=True)
             made += assisted_cases(r, place, model, os.path.join(folder, name + "-assistant"), count // 2)

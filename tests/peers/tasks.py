@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -356,13 +357,33 @@ def spans(reference, tokenizer, question, context, top, most, stride, impossible
     return sorted(answers, key=lambda o: -o["score"])[:top]
 
 
+def recorded_answers(folder):
+    """What the pipeline itself answered when transformers had it (tools/golden/answers.py): spans() must say the same."""
+    golden = os.path.join(ROOT, "tests", "task", "golden")
+    for part in ("answer", "tokenizer"):
+        for name in os.listdir(os.path.join(golden, part)):
+            shutil.copy(os.path.join(golden, part, name), folder)
+    reference = transformers.AutoModelForQuestionAnswering.from_pretrained(folder).eval()
+    with open(os.path.join(golden, "answers.json")) as f:
+        cases = [c for c in json.load(f)["cases"] if c["options"]["align_to_words"]]
+    wrong = []
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    for case in cases:
+        o = case["options"]
+        found = spans(reference, tokenizer, case["question"], case["context"], o["top_k"], o["max_seq_len"], o["doc_stride"], o["handle_impossible_answer"], o["max_answer_len"])
+        if [(a["answer"], a["start"], a["end"]) for a in found] != [(a["answer"], a["start"], a["end"]) for a in case["answers"]] or \
+                not all(close(a["score"], b["score"]) for a, b in zip(found, case["answers"])):
+            wrong.append(f"{case['question']!r}: {found} instead of {case['answers']}")
+    check(f"answer: the driver's steps are the pipeline's ({len(cases)} recorded)", wrong)
+
+
 def answer(folder, args):
     r = random.Random(6)
     try:
         from transformers import QuestionAnsweringPipeline
     except ImportError:
         QuestionAnsweringPipeline = None
-        print("    this release of transformers has no question-answering pipeline; its steps are in this driver")
+        recorded_answers(folder)
     for make, net, name in ((wordpiece, bert, "Bert"), (byte_level, roberta, "Roberta")):
         for side in ("right", "left"):
             tokenizer = make(folder, padding_side=side)
@@ -431,6 +452,68 @@ def writing(folder, args):
     check("translate: mBART with language tokens", wrong)
 
 
+def m2m_100(folder):
+    """SentencePiece pieces in vocab.json, languages as __en__ behind them; the folder has no tokenizer.json."""
+    import sentencepiece
+    lines, spm, vocab_file = (os.path.join(folder, name) for name in ("corpus", "spm", "vocab.json"))
+    with open(lines, "w") as f:
+        f.writelines(t + "\n" for t in corpus())
+    sentencepiece.SentencePieceTrainer.train(input=lines, model_prefix=spm, vocab_size=160, hard_vocab_limit=False, minloglevel=2)
+    processor = sentencepiece.SentencePieceProcessor(model_file=spm + ".model")
+    vocab = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    for i in range(processor.get_piece_size()):
+        vocab.setdefault(processor.id_to_piece(i), len(vocab))
+    with open(vocab_file, "w") as f:
+        json.dump(vocab, f)
+    from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
+    codes = [f"__{c}__" for c in FAIRSEQ_LANGUAGE_CODES["m2m100"]]  # the published folders list them too
+    return transformers.M2M100Tokenizer(vocab_file=vocab_file, spm_file=spm + ".model", src_lang="en", tgt_lang="de", extra_special_tokens=codes)
+
+
+def nllb(folder):
+    trained = Tokenizer(models.BPE(unk_token="<unk>"))
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    trained.train_from_iterator(corpus(), trainers.BpeTrainer(vocab_size=250, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False))
+    parts = json.loads(trained.to_str())["model"]
+    return transformers.NllbTokenizer(vocab=parts["vocab"], merges=[tuple(m) for m in parts["merges"]], src_lang="eng_Latn", tgt_lang="deu_Latn")
+
+
+def languages(folder, args):
+    r = random.Random(11)
+    texts = [sentence(r, 4, 20) for _ in range(20 if args.all else 6)]
+    for name, make, pairs in (("M2M-100", m2m_100, [("en", "de"), ("fr", "en"), ("zh", "zu"), (None, "de")]),
+                              ("NLLB", nllb, [("eng_Latn", "deu_Latn"), ("fra_Latn", "eng_Latn"), ("zho_Hans", "zul_Latn"), (None, "deu_Latn")])):
+        place = os.path.join(folder, name)
+        os.makedirs(os.path.join(place, "made"))
+        tokenizer = make(place)
+        place = os.path.join(place, "made")
+        tokenizer.save_pretrained(place)
+        size = tokenizer.encoder_size + len(tokenizer.lang_code_to_id) if make is m2m_100 else len(tokenizer)
+        config = transformers.M2M100Config(vocab_size=size + 8, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=37,
+                                           decoder_ffn_dim=37, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2)
+        reference = model(place, "M2M100ForConditionalGeneration", config)
+        given = os.path.join(place, "lines")
+        with open(given, "w") as f:
+            f.writelines(t + "\n" for t in texts)
+        own = tokenizer.src_lang
+        for source, target in pairs:
+            wrong = []
+            tokenizer.src_lang = source or own
+            for beams in (1, 3):
+                options = ["--to", target, "-n", 15, "--num-beams", beams] + (["--from", source] if source else [])
+                for text, found in zip(texts, lines_of("translate", place, "--file", given, *options)):
+                    with torch.no_grad():
+                        ids = reference.generate(**tokenizer(text, return_tensors="pt"), forced_bos_token_id=tokenizer.convert_tokens_to_ids(f"__{target}__" if make is m2m_100 else target),
+                                                 max_new_tokens=15, num_beams=beams)
+                    expected = tokenizer.decode(ids[0], skip_special_tokens=True)
+                    if found["output"] != expected:
+                        wrong.append(f"{text!r}, {beams} beams: {found['output']!r} instead of {expected!r}")
+            check(f"translate: {name} from {source or 'its own language'} to {target}", wrong)
+        said = subprocess.run([CALQUE, "translate", place, "-p", "x", "--to", "klingon"], capture_output=True, text=True)
+        known = pairs[0][1]
+        check(f"translate: {name} names its languages", [] if said.returncode == 2 and "no language 'klingon'" in said.stderr and f" {known}," in said.stderr else [said.stderr])
+
+
 def chat(folder, args):
     tokenizer = byte_level(folder, pair=False, model_max_length=400)
     tokenizer.chat_template = ("{{ bos_token }}{% for message in messages %}{{ '[' + message['role'] + '] ' + message['content'] + '\n' }}{% endfor %}"
@@ -470,7 +553,7 @@ def tokenize(folder, args):
         check(f"tokenize: {make.__name__}", wrong)
 
 
-PARTS = (minilm, padding, pooling, classify, words, fill, answer, writing, chat, tokenize)
+PARTS = (minilm, padding, pooling, classify, words, fill, answer, writing, languages, chat, tokenize)
 
 
 def main():

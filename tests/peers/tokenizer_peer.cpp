@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/text/tokenizer.h"
+#include "text/batch_support.h"
 
 namespace {
 
@@ -32,31 +33,6 @@ calque::TextInput input_of(const std::string& line) {
   return {from_hex(line.substr(0, space)), from_hex(line.substr(space + 1))};
 }
 
-std::optional<calque::TextSide> side_of(const nlohmann::json& options, const char* key) {
-  if (!options.contains(key)) return std::nullopt;
-  return options[key] == "left" ? calque::TextSide::left : calque::TextSide::right;
-}
-
-calque::BatchOptions options_of(const nlohmann::json& given) {
-  using Truncation = calque::BatchOptions::Truncation;
-  calque::BatchOptions o;
-  o.offsets = calque::OffsetUnit::characters;
-  o.add_special_tokens = given.value("add_special_tokens", true);
-  o.pad = given.value("pad", true);
-  if (given.contains("pad_to")) o.pad_to = given["pad_to"].get<size_t>();
-  if (given.contains("pad_to_multiple_of")) o.pad_to_multiple_of = given["pad_to_multiple_of"].get<size_t>();
-  if (given.contains("max_length")) o.truncate = true, o.max_length = given["max_length"].get<size_t>();
-  o.stride = given.value("stride", size_t{0});
-  const std::string strategy = given.value("strategy", "longest_first");
-  o.strategy = strategy == "only_first"    ? Truncation::only_first
-               : strategy == "only_second" ? Truncation::only_second
-                                           : Truncation::longest_first;
-  o.padding_side = side_of(given, "padding_side");
-  o.truncation_side = side_of(given, "truncation_side");
-  o.overflow = given.value("overflow", false);
-  return o;
-}
-
 void batches(char** files) {
   const auto tokenizer = calque::Tokenizer::from_file(files[0]);
   std::ifstream in(files[1]), options(files[2]);
@@ -66,17 +42,10 @@ void batches(char** files) {
   for (const nlohmann::json& given : nlohmann::json::parse(options)) {
     nlohmann::json j;
     try {
-      const calque::Batch batch = tokenizer.encode_padded(inputs, options_of(given));
+      const calque::Batch batch = tokenizer.encode_padded(inputs, calque::test::batch_options(given));
       j["row_of"] = batch.row_of;
       j["rows"] = nlohmann::json::array();
-      for (const calque::Encoding& e : batch.rows)
-        j["rows"].push_back({{"ids", e.ids},
-                             {"tokens", e.tokens},
-                             {"offsets", e.offsets},
-                             {"type_ids", e.type_ids},
-                             {"special", e.special_tokens_mask},
-                             {"mask", e.attention_mask},
-                             {"sequences", e.sequence_ids}});
+      for (const calque::Encoding& e : batch.rows) j["rows"].push_back(calque::test::batch_row(e));
     } catch (const std::exception& e) {
       j = {{"error", e.what()}};
     }

@@ -221,6 +221,32 @@ TEST(Answering, long_contexts_are_read_in_parts) {
 
 std::vector<std::string> golden_strings() { return expected()["texts"].get<std::vector<std::string>>(); }
 
+// tools/golden/answers.py recorded what transformers' question-answering pipeline says.
+TEST(Answering, answers_are_the_pipelines) {
+  const auto recorded = nlohmann::json::parse(std::ifstream(test::source_folder() + "/tests/task/golden/answers.json"));
+  const ModelFolder folder("answer");
+  const Answerer answerer = Answerer::from_folder(folder.path());
+  ASSERT_EQ(recorded["cases"].size(), 40U);
+  for (const auto& one : recorded["cases"]) {
+    const auto& said = one["options"];
+    AnswerOptions options;
+    options.top = said["top_k"].get<size_t>();
+    options.max_length = said["max_seq_len"].get<size_t>();
+    options.stride = said["doc_stride"].get<size_t>();
+    options.longest_answer = said["max_answer_len"].get<size_t>();
+    options.may_be_impossible = said["handle_impossible_answer"].get<bool>();
+    options.whole_words = said["align_to_words"].get<bool>();
+    const auto found = answerer.answer(one["question"].get<std::string>(), one["context"].get<std::string>(), options);
+    ASSERT_EQ(found.size(), one["answers"].size()) << one.dump();
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].text, one["answers"][i]["answer"].get<std::string>()) << one.dump();
+      EXPECT_EQ(found[i].begin, one["answers"][i]["start"].get<size_t>()) << one.dump();
+      EXPECT_EQ(found[i].end, one["answers"][i]["end"].get<size_t>()) << one.dump();
+      EXPECT_NEAR(found[i].score, one["answers"][i]["score"].get<double>(), score_tolerance) << one.dump();
+    }
+  }
+}
+
 TEST(Embedding, a_folder_without_modules_is_averaged) {
   const ModelFolder folder("embed");
   const SentenceEncoder encoder = SentenceEncoder::from_folder(folder.path());

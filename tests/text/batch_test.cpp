@@ -12,6 +12,7 @@
 #include "support/error_support.h"
 #include "support/folder_support.h"
 #include "support/paths.h"
+#include "text/batch_support.h"
 
 namespace calque::batch_test {
 namespace {
@@ -21,40 +22,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 using Nlohmann = nlohmann::json;
-
-std::optional<TextSide> side_named(const Nlohmann& options, const char* key) {
-  if (!options.contains(key)) return std::nullopt;
-  return options[key] == "left" ? TextSide::left : TextSide::right;
-}
-
-BatchOptions options_of(const Nlohmann& given) {
-  using Truncation = BatchOptions::Truncation;
-  BatchOptions o;
-  o.offsets = OffsetUnit::characters;
-  o.add_special_tokens = given.value("add_special_tokens", true);
-  o.pad = given.value("pad", true);
-  if (given.contains("pad_to_multiple_of")) o.pad_to_multiple_of = given["pad_to_multiple_of"].get<size_t>();
-  if (given.contains("max_length")) o.truncate = true, o.max_length = given["max_length"].get<size_t>();
-  o.stride = given.value("stride", size_t{0});
-  const std::string strategy = given.value("strategy", "longest_first");
-  o.strategy = strategy == "only_first"    ? Truncation::only_first
-               : strategy == "only_second" ? Truncation::only_second
-                                           : Truncation::longest_first;
-  o.padding_side = side_named(given, "padding_side");
-  o.truncation_side = side_named(given, "truncation_side");
-  o.overflow = given.value("overflow", false);
-  return o;
-}
-
-Nlohmann row(const Encoding& e) {
-  return {{"ids", e.ids},
-          {"tokens", e.tokens},
-          {"offsets", e.offsets},
-          {"type_ids", e.type_ids},
-          {"special", e.special_tokens_mask},
-          {"mask", e.attention_mask},
-          {"sequences", e.sequence_ids}};
-}
 
 // A folder with a tokenizer of three words and these further files.
 Tokenizer words(const std::string& config, const std::string& map = "", const std::string& model = "",
@@ -87,12 +54,12 @@ TEST(Batch, agrees_with_the_tokenizers_library) {
         inputs.emplace_back(input[0].get<std::string>(), input[1].get<std::string>());
     for (const Nlohmann& expected : g["cases"]) {
       const std::string what = g["name"].get<std::string>() + " " + expected["options"].dump();
-      const Batch found = tokenizer.encode_padded(inputs, options_of(expected["options"]));
+      const Batch found = tokenizer.encode_padded(inputs, test::batch_options(expected["options"]));
       ++batches;
       EXPECT_EQ(found.row_of, expected["row_of"].get<std::vector<size_t>>()) << what;
       ASSERT_THAT(expected["rows"], SizeIs(found.rows.size())) << what;
       for (size_t i = 0; i < found.rows.size(); ++i)
-        EXPECT_EQ(row(found.rows[i]), expected["rows"][i]) << what << " row " << i;
+        EXPECT_EQ(test::batch_row(found.rows[i]), expected["rows"][i]) << what << " row " << i;
     }
   }
   EXPECT_GE(batches, 60u);
@@ -108,7 +75,7 @@ TEST(Batch, does_not_depend_on_the_number_of_threads) {
   for (const int threads : {1, 2, 5}) {
     set_num_threads(threads);
     Nlohmann all;
-    for (const Encoding& e : tokenizer.encode_padded(inputs, options).rows) all.push_back(row(e));
+    for (const Encoding& e : tokenizer.encode_padded(inputs, options).rows) all.push_back(test::batch_row(e));
     made.push_back(all);
   }
   set_num_threads(before);

@@ -199,6 +199,17 @@ TEST(Tokenizer, pairs_get_the_types_of_the_template) {
   EXPECT_THAT(tokenizer.encode("c", {.add_special_tokens = false}).ids, ElementsAre(2));
 }
 
+// Words of one text are merged by themselves, but not where a merge reaches over the beginning of a word.
+TEST(Tokenizer, merges_reach_over_words_where_a_file_says_so) {
+  Nlohmann json = small();
+  json["pre_tokenizer"] = nullptr;
+  json["model"]["vocab"] = {{"a", 0}, {"b", 1}, {"▁", 2}, {"▁a", 3}, {"▁▁", 4}, {"b▁", 5}, {"b▁a", 6}};
+  json["model"]["merges"] = Nlohmann::parse(R"([["▁", "a"], ["▁", "▁"]])");
+  EXPECT_THAT(from(json).encode_ids("ab▁a▁▁▁ab▁a"), ElementsAre(0, 1, 3, 4, 3, 1, 3));
+  json["model"]["merges"] = Nlohmann::parse(R"([["b", "▁"], ["b▁", "a"], ["▁", "a"]])");
+  EXPECT_THAT(from(json).encode_ids("ab▁a▁ab▁a"), ElementsAre(0, 6, 3, 6));
+}
+
 TEST(Tokenizer, says_what_it_does_not_support) {
   Nlohmann json = small();
   json["model"] = {{"type", "Nobody"}, {"vocab", Nlohmann::array()}};

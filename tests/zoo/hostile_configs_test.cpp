@@ -79,6 +79,10 @@ ModelInputs small_inputs(const PretrainedModel& model, const Json& whole) {
     const int64_t side = vision.value("image_size", int64_t{32});
     in.set("pixel_values", ones({2, vision.at("num_channels").get<int64_t>(), side, side}));
   }
+  if (model.takes({"visual_feats"})) {
+    in.set("visual_feats", ones({2, 3, whole.at("visual_feat_dim").get<int64_t>()}));
+    in.set("visual_pos", ones({2, 3, whole.at("visual_pos_dim").get<int64_t>()}));
+  }
   if (model.takes(arg::decoder_input_ids)) in.set(arg::decoder_input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8}, {2, 3}));
   return in;
 }

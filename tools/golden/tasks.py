@@ -1,5 +1,5 @@
 """Writes tests/task/golden/: a small WordPiece tokenizer, small random models that share it, and expected.json with what transformers' pipelines (or, for questions
-and sentences, its models) answer on a few texts. python tools/golden/tasks.py
+and sentences, its models) answer on a few texts. python tools/golden/tasks.py, and then tools/golden/answers.py with an older release.
 """
 import json
 import os

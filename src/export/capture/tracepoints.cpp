@@ -8,13 +8,13 @@
 namespace calque {
 namespace {
 
-constexpr const char* name = "torch.ops.higher_order._export_tracepoint";
+constexpr const char* tracepoint_operator = "torch.ops.higher_order._export_tracepoint";
 constexpr const char* inputs_kind = "module_call_inputs";
 constexpr const char* outputs_kind = "module_call_outputs";
 
 const FunctionRef& tracepoint() {
   static const FunctionRef f = register_function(
-      name, [](const Values&, const Kwargs&) { return Value(); }, true);
+      tracepoint_operator, [](const Values&, const Kwargs&) { return Value(); }, true);
   return f;
 }
 
@@ -27,7 +27,7 @@ void mark(const char* kind, const std::string& path, const Values& leaves) {
                       " is to keep its call signature; its inputs and outputs are tensors, numbers and strings, found " +
                       leaf.str());
   tracer->trace(
-      name, {},
+      tracepoint_operator, {},
       [&](const Values&, const Values&) {
         Values args{kind, path};
         args.insert(args.end(), leaves.begin(), leaves.end());

@@ -15,7 +15,7 @@ namespace {
 
 using kernel::Blocks;
 
-[[noreturn]] void refuse(const char* op, DType d) { kernel::not_implemented(op, d); }
+[[noreturn]] void refuse_folding(const char* op, DType d) { kernel::not_implemented(op, d); }
 bool is_float(DType d) { return is_floating(d) && !is_float8(d); }
 
 // ---- im2col, col2im -----------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ Meta im2col_rule(const Tensor& self, IntList kernel, IntList dilation, IntList p
                     "), kernel_size=" + str(kernel) + ", dilation=" + str(dilation) + ", padding=" + str(padding) +
                     ", calculated shape of the array of sliding blocks as (" + h.str() + ", " + w.str() +
                     "), but its components must be at least one");
-  if (!is_float(self.dtype()) && self.dtype() != DType::bool_) refuse("im2col", self.dtype());
+  if (!is_float(self.dtype()) && self.dtype() != DType::bool_) refuse_folding("im2col", self.dtype());
   SymInts sizes;
   if (self.dim() == 4) sizes.push_back(self.sym_size(0));
   sizes.push_back(self.sym_size(-3) * (SymInt(p.kernel[0]) * p.kernel[1]));
@@ -110,7 +110,7 @@ Meta col2im_rule(const Tensor& self, SymIntList output_size, IntList kernel, Int
                     ", dilation=" + str(dilation) + ", padding=" + str(padding) + ", stride=" + str(stride) +
                     ", expected size of input's dimension 2 to match the calculated number of sliding blocks " + h.str() +
                     " * " + w.str() + ", but got input.size(2)=" + self.sym_size(-1).str());
-  if (!is_float(self.dtype()) && self.dtype() != DType::bool_) refuse("col2im", self.dtype());
+  if (!is_float(self.dtype()) && self.dtype() != DType::bool_) refuse_folding("col2im", self.dtype());
   SymInts sizes;
   if (self.dim() == 3) sizes.push_back(self.sym_size(0));
   sizes.push_back(floor_div(self.sym_size(-2), taps));
@@ -149,7 +149,7 @@ Meta grid_rule(const Tensor& input, const Tensor& grid, int64_t, int64_t, bool) 
   check_grid(input, grid);
   if (input.dim() != 4)
     throw UserError("grid_sampler_2d(): expected 4D input and grid, but got input with sizes " + str(input.sym_sizes()));
-  if (!is_float(input.dtype())) refuse("grid_sampler_2d", input.dtype());
+  if (!is_float(input.dtype())) refuse_folding("grid_sampler_2d", input.dtype());
   return rule::contiguous_like(input, {input.sym_size(0), input.sym_size(1), grid.sym_size(1), grid.sym_size(2)});
 }
 void check_modes(const char* op, int64_t mode, int64_t padding) {
@@ -170,7 +170,7 @@ Meta grid_3d_rule(const Tensor& input, const Tensor& grid, int64_t mode, int64_t
   if (input.dim() != 5)
     throw UserError("grid_sampler_3d(): expected 5D input and grid, but got input with sizes " + str(input.sym_sizes()));
   if (mode == 2) throw UserError("grid_sampler(): bicubic interpolation only supports 4D input");
-  if (!is_float(input.dtype())) refuse("grid_sampler_3d", input.dtype());
+  if (!is_float(input.dtype())) refuse_folding("grid_sampler_3d", input.dtype());
   return rule::contiguous_like(input,
                                {input.sym_size(0), input.sym_size(1), grid.sym_size(1), grid.sym_size(2), grid.sym_size(3)});
 }
@@ -210,7 +210,7 @@ std::array<Meta, 2> weight_norm_rule(const Tensor& v, const Tensor& g, int64_t d
   if (dim != 0 && dim != v.dim() - 1)
     throw UserError("_weight_norm_interface: fused kernels can only be applied for first or last dim, found dim " +
                     std::to_string(dim));
-  if (!is_float(v.dtype())) refuse("_weight_norm_interface", v.dtype());
+  if (!is_float(v.dtype())) refuse_folding("_weight_norm_interface", v.dtype());
   if (v.dtype() != g.dtype())
     throw UserError("_weight_norm_interface: expected g of v's dtype " + std::string(name(v.dtype())) + ", found " +
                     std::string(name(g.dtype())));

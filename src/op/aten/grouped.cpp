@@ -6,7 +6,7 @@
 namespace calque {
 namespace {
 
-std::string dims_of(const Tensor& t) { return std::to_string(t.dim()) + "-D"; }
+std::string dims_text(const Tensor& t) { return std::to_string(t.dim()) + "-D"; }
 
 void check_factor(const char* name_of, const Tensor& t) {
   const DType dtype = t.dtype();
@@ -14,7 +14,7 @@ void check_factor(const char* name_of, const Tensor& t) {
     throw UserError(std::string("_grouped_mm: expected ") + name_of + " to be float32, bfloat16 or float16, found " +
                     std::string(name(dtype)));
   if (t.dim() != 2 && t.dim() != 3)
-    throw UserError(std::string("_grouped_mm: ") + name_of + " has to be 2-D or 3-D, found " + dims_of(t));
+    throw UserError(std::string("_grouped_mm: ") + name_of + " has to be 2-D or 3-D, found " + dims_text(t));
   // Rows or columns lie one after the other, each at a multiple of 16 bytes.
   const auto last = static_cast<size_t>(t.dim() - 1);
   const SymIntList strides = t.sym_strides(), sizes = t.sym_sizes();
@@ -47,7 +47,7 @@ Meta grouped_rule(const Tensor& a, const Tensor& b, const Tensor& offs, const Te
     throw UserError("_grouped_mm: contraction dimension of self and mat2 must match, found " + a.sym_size(-1).str() +
                     " and " + b.sym_size(-2).str());
   if (offs.defined()) {
-    if (offs.dim() != 1) throw UserError("_grouped_mm: offs has to be 1-D, found " + dims_of(offs));
+    if (offs.dim() != 1) throw UserError("_grouped_mm: offs has to be 1-D, found " + dims_text(offs));
     if (offs.dtype() != DType::int32)
       throw UserError("_grouped_mm: offsets have to be int32, found " + std::string(name(offs.dtype())));
   }

@@ -11,7 +11,7 @@ namespace {
 using kernel::Special;
 
 template <Special fn>
-void in_float(const Tensor& self, const Tensor& out) {
+void special_in_float(const Tensor& self, const Tensor& out) {
   kernel::special(fn, float_type(self.dtype()), self, out);
 }
 
@@ -41,42 +41,42 @@ Meta mvlgamma_rule(const Tensor& self, int64_t p) {
 void register_special(Library& aten);
 void register_special(Library& aten) {
   aten.def("digamma(Tensor self) -> Tensor")
-      .compute(rule::Named<"digamma">::unary_float, in_float<Special::digamma>)
+      .compute(rule::Named<"digamma">::unary_float, special_in_float<Special::digamma>)
       .in_place("digamma_")
       .out("digamma.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("erfinv(Tensor self) -> Tensor")
-      .compute(rule::Named<"erfinv">::unary_float, in_float<Special::erfinv>)
+      .compute(rule::Named<"erfinv">::unary_float, special_in_float<Special::erfinv>)
       .in_place("erfinv_")
       .out("erfinv.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("i0(Tensor self) -> Tensor")
-      .compute(rule::Named<"i0">::unary_float, in_float<Special::i0>)
+      .compute(rule::Named<"i0">::unary_float, special_in_float<Special::i0>)
       .in_place("i0_")
       .out("i0.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_i0e(Tensor self) -> Tensor")
-      .compute(rule::Named<"special_i0e">::unary_float, in_float<Special::special_i0e>)
+      .compute(rule::Named<"special_i0e">::unary_float, special_in_float<Special::special_i0e>)
       .out("special_i0e.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_i1(Tensor self) -> Tensor")
-      .compute(rule::Named<"special_i1">::unary_float, in_float<Special::special_i1>)
+      .compute(rule::Named<"special_i1">::unary_float, special_in_float<Special::special_i1>)
       .out("special_i1.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_i1e(Tensor self) -> Tensor")
-      .compute(rule::Named<"special_i1e">::unary_float, in_float<Special::special_i1e>)
+      .compute(rule::Named<"special_i1e">::unary_float, special_in_float<Special::special_i1e>)
       .out("special_i1e.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_ndtri(Tensor self) -> Tensor")
-      .compute(rule::Named<"special_ndtri">::unary_float, in_float<Special::special_ndtri>)
+      .compute(rule::Named<"special_ndtri">::unary_float, special_in_float<Special::special_ndtri>)
       .out("special_ndtri.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_log_ndtr(Tensor self) -> Tensor")
-      .compute(rule::Named<"special_log_ndtr">::unary_float, in_float<Special::special_log_ndtr>)
+      .compute(rule::Named<"special_log_ndtr">::unary_float, special_in_float<Special::special_log_ndtr>)
       .out("special_log_ndtr.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("special_erfcx(Tensor self) -> Tensor")
-      .compute(rule::Named<"special_erfcx">::unary_float, in_float<Special::special_erfcx>)
+      .compute(rule::Named<"special_erfcx">::unary_float, special_in_float<Special::special_erfcx>)
       .out("special_erfcx.out")
       .tags(Tag::cast_out, Tag::pointwise);
   aten.def("polygamma(int n, Tensor self) -> Tensor")

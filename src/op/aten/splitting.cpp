@@ -8,7 +8,7 @@ namespace {
 using rule::geometry;
 using Views = std::vector<View>;
 
-std::string dims_of(const Tensor& t) { return std::to_string(t.dim()) + " dimensions"; }
+std::string dimensions_of(const Tensor& t) { return std::to_string(t.dim()) + " dimensions"; }
 
 Views split_rule(const char* op, const Tensor& self, SymInt split_size, int64_t dim) {
   if (self.dim() == 0) throw UserError(std::string(op) + ": expects at least a 1-dimensional tensor");
@@ -141,7 +141,7 @@ std::vector<Tensor> tensor_split_by_tensor(const Tensor& self, const Tensor& whe
 int64_t numpy_split_dim(const char* op, const Tensor& self, int64_t least) {
   if (self.dim() < least)
     throw UserError(std::string(op) + ": requires a tensor with at least " + std::to_string(least) +
-                    " dimension, but got a tensor with " + dims_of(self));
+                    " dimension, but got a tensor with " + dimensions_of(self));
   return least == 3 ? 2 : least == 2 ? 0 : self.dim() == 1 ? 0 : 1;
 }
 std::vector<Tensor> numpy_split(const char* op, const Tensor& self, int64_t sections, int64_t least) {

@@ -10,7 +10,7 @@
 namespace calque {
 namespace {
 
-Tensor in_order(const Tensor& t) {
+Tensor pool_in_order(const Tensor& t) {
   if (t.is_contiguous()) return t;
   const Tensor out = make_tensor(t.sizes(), t.dtype());
   kernel::copy(t, out);
@@ -54,9 +54,10 @@ Meta unpool_meta(const Tensor& self, const Tensor& indices, SymIntList output_si
   return rule::pooled(self, std::move(sizes), spatial, spatial == 2);
 }
 void unpool_into(const char* op, const Tensor& self, const Tensor& indices, int64_t spatial, const Tensor& out) {
-  if (out.is_contiguous()) return kernel::max_unpool(op, in_order(self), in_order(indices), planes_of(self, spatial), out);
+  if (out.is_contiguous())
+    return kernel::max_unpool(op, pool_in_order(self), pool_in_order(indices), planes_of(self, spatial), out);
   const Tensor dense = make_tensor(out.sizes(), out.dtype());
-  kernel::max_unpool(op, in_order(self), in_order(indices), planes_of(self, spatial), dense);
+  kernel::max_unpool(op, pool_in_order(self), pool_in_order(indices), planes_of(self, spatial), dense);
   kernel::copy(dense, out);
 }
 Meta unpool2_rule(const Tensor& self, const Tensor& indices, SymIntList output_size) {
@@ -127,9 +128,9 @@ void fractional_kernel(const Tensor& self, IntList kernel_size, IntList output_s
   const Tensor dense = out.is_contiguous() ? out : Tensor(make_tensor(out.sizes(), out.dtype()));
   const Tensor places = indices.is_contiguous() ? indices : Tensor(make_tensor(indices.sizes(), indices.dtype()));
   kernel::fractional_max_pool(spatial == 2 ? "fractional_max_pool2d_out_frame" : "fractional_max_pool3d_out_frame",
-                              in_order(self), in_order(random_samples), sizes, {kernel_size.data(), kernel_size.size()},
-                              {output_size.data(), output_size.size()}, spatial == 2, planes_of(self, spatial), dense,
-                              places);
+                              pool_in_order(self), pool_in_order(random_samples), sizes,
+                              {kernel_size.data(), kernel_size.size()}, {output_size.data(), output_size.size()},
+                              spatial == 2, planes_of(self, spatial), dense, places);
   if (!out.is_contiguous()) kernel::copy(dense, out);
   if (!indices.is_contiguous()) kernel::copy(places, indices);
 }

@@ -50,7 +50,7 @@ View narrowed(const Tensor& self, int64_t dim, SymInt start, SymInt length) {
                     size.str() + ")");
   return rule::narrow(geometry(self), d, start, length);
 }
-View itself(const Tensor& self) { return geometry(self); }
+View same_geometry(const Tensor& self) { return geometry(self); }
 
 // Rule and kernel of the copy of a view.
 template <auto view_of>
@@ -207,11 +207,11 @@ void register_view_copies(Library& aten) {
       .out("narrow_copy.out")
       .tags(Tag::strided_out);
   aten.def("alias_copy(Tensor self) -> Tensor")
-      .compute(Copied<itself>::rule, Copied<itself>::kernel)
+      .compute(Copied<same_geometry>::rule, Copied<same_geometry>::kernel)
       .out("alias_copy.out")
       .tags(Tag::dense_out, Tag::strided_out);
   aten.def("detach_copy(Tensor self) -> Tensor")
-      .compute(Copied<itself>::rule, Copied<itself>::kernel)
+      .compute(Copied<same_geometry>::rule, Copied<same_geometry>::kernel)
       .out("detach_copy.out")
       .tags(Tag::dense_out, Tag::strided_out);
 

@@ -180,7 +180,7 @@ class Generator {
     std::string all =
         banner("Every operator as a free function; a family alone is in calque/op/aten/<family>.h.") + "#pragma once\n\n";
     std::string methods = banner("");
-    constexpr size_t parts = 8;
+    constexpr size_t parts = 3;
     std::vector<std::string> sources(parts, banner("") + "#include \"calque/op/library.h\"\n");
     std::vector<std::string> bodies(parts);
     size_t part = 0;

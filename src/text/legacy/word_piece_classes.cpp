@@ -21,12 +21,16 @@ void set_cls_sep_template(LegacyBuilder& b, int64_t cls_type = 0) {
                           {b.with_id("cls_token"), b.with_id("sep_token")});
 }
 
-void build_bert(LegacyBuilder& b) {
+void use_bert_roles(LegacyBuilder& b) {
   b.defaults({{"unk_token", "[UNK]"},
               {"sep_token", "[SEP]"},
               {"pad_token", "[PAD]"},
               {"cls_token", "[CLS]"},
               {"mask_token", "[MASK]"}});
+}
+
+void build_bert(LegacyBuilder& b) {
+  use_bert_roles(b);
   set_word_piece_parts(b);
   b.finish();
   set_cls_sep_template(b);
@@ -61,11 +65,7 @@ void build_mpnet(LegacyBuilder& b) {
 }
 
 void build_splinter(LegacyBuilder& b) {
-  b.defaults({{"unk_token", "[UNK]"},
-              {"sep_token", "[SEP]"},
-              {"pad_token", "[PAD]"},
-              {"cls_token", "[CLS]"},
-              {"mask_token", "[MASK]"}});
+  use_bert_roles(b);
   set_word_piece_parts(b);
   b.settings.own_roles.emplace_back("question_token", GivenToken{{.content = "[QUESTION]"}, true});
   b.finish();

@@ -23,7 +23,6 @@ DecoderDesign design(const Config& c) {
                     .scaled_embeddings = true,
                     .logits_cap = c.optional_number("final_logit_softcapping")};
   out.attention.scale = 1 / std::sqrt(c.number("query_pre_attn_scalar"));
-  out.attention.soft_cap = c.optional_number("attn_logit_softcapping");
   out.attention.query_norm = QueryNorm::heads;
   out.attention.query_norm_kind = out.norm;
   for (LayerDesign& layer : out.layers) layer.rotary = layer.window ? 1 : 0;

@@ -139,7 +139,7 @@ void rows_in_lanes(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_
 
 // With few query rows most lanes would be idle. Then the lanes run along the head, as the rows lie in memory.
 template <class T>
-constexpr int few_rows = lanes<T> < 4 ? lanes<T> : 4;
+constexpr int rows_together = lanes<T> < 4 ? lanes<T> : 4;
 
 // bfloat16 numbers are widened in pairs from 32-bit words; even and odd ones stay apart in registers, and the queries and
 // the output are kept in the same order: of each 2 * lanes numbers the even ones first.
@@ -314,7 +314,7 @@ void rows_few(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t fir
 
 template <class S>
 void rows(const Attention<S>& g, int64_t batch, int64_t kv_head, int64_t first, int64_t last, Accumulate<S>* scratch) {
-  constexpr int most = few_rows<Accumulate<S>>;
+  constexpr int most = rows_together<Accumulate<S>>;
   const int64_t count = last - first;
   if (count == 1) return rows_few<S, 1>(g, batch, kv_head, first, scratch);
   if (count == 2) return rows_few<S, 2>(g, batch, kv_head, first, scratch);
@@ -332,16 +332,16 @@ int64_t scratch_numbers(int64_t head_dim, int64_t value_dim) {
 }
 
 template <class S>
-constexpr AttentionKernels<S> kernels = {rows<S>, scratch_numbers<S>, panels_at_once* panel_rows<Accumulate<S>>,
-                                         panel_rows<Accumulate<S>>};
+constexpr AttentionKernels<S> attention_kernels = {rows<S>, scratch_numbers<S>, panels_at_once* panel_rows<Accumulate<S>>,
+                                                   panel_rows<Accumulate<S>>};
 
 }  // namespace
 
 namespace CALQUE_ISA {
-const AttentionKernels<float> attention_float = kernels<float>;
-const AttentionKernels<double> attention_double = kernels<double>;
-const AttentionKernels<BFloat16> attention_bfloat16 = kernels<BFloat16>;
-const AttentionKernels<Half> attention_half = kernels<Half>;
+const AttentionKernels<float> attention_float = attention_kernels<float>;
+const AttentionKernels<double> attention_double = attention_kernels<double>;
+const AttentionKernels<BFloat16> attention_bfloat16 = attention_kernels<BFloat16>;
+const AttentionKernels<Half> attention_half = attention_kernels<Half>;
 }  // namespace CALQUE_ISA
 
 }  // namespace calque

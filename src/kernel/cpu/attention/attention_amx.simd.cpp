@@ -10,7 +10,7 @@
 namespace calque {
 namespace {
 
-constexpr int panels_at_once = 4;
+constexpr int amx_panels_at_once = 4;
 constexpr int64_t tile_k = 32;
 constexpr int64_t width_most = panel_rows<float>;
 static_assert(key_block % tile_k == 0 && tile_vectors == 3);
@@ -203,7 +203,7 @@ int64_t scratch_numbers(int64_t head_dim, int64_t value_dim) {
   const int64_t dim = padded_dim(head_dim), out_dim = padded_dim(value_dim);
   const int64_t lanes = avx512::attention_bfloat16.scratch_numbers(head_dim, value_dim);
   const int64_t own = key_block * width_most + key_block / 2 * width_most + key_block * (dim + out_dim) / 2 +
-                      panels_at_once * width_most * (dim / 2 + out_dim);
+                      amx_panels_at_once * width_most * (dim / 2 + out_dim);
   return own > lanes ? own : lanes;
 }
 
@@ -217,8 +217,8 @@ void rows(const Attention<BFloat16>& g, int64_t batch, int64_t kv_head, int64_t 
   buffers.values = buffers.keys + key_block * dim;
   float* memory = reinterpret_cast<float*>(buffers.values + key_block * value_dim);
 
-  Panel<float> panels[panels_at_once];
-  uint32_t* q[panels_at_once];
+  Panel<float> panels[amx_panels_at_once];
+  uint32_t* q[amx_panels_at_once];
   int count = 0;
   int64_t keys_seen = 0;
   const int64_t width = even_panel<float>(last - first);
@@ -265,7 +265,7 @@ void rows(const Attention<BFloat16>& g, int64_t batch, int64_t kv_head, int64_t 
 }  // namespace
 
 namespace avx512 {
-const AttentionKernels<BFloat16> attention_amx = {rows, scratch_numbers, panels_at_once* width_most, width_most};
+const AttentionKernels<BFloat16> attention_amx = {rows, scratch_numbers, amx_panels_at_once* width_most, width_most};
 }  // namespace avx512
 
 }  // namespace calque

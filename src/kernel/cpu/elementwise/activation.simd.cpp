@@ -77,3 +77,8 @@ const ElementRow activation_table[] = {
 };
 
 }  // namespace calque::kernel::CALQUE_ISA
+
+#undef FLOAT_LOOP
+#undef INT_LOOP
+#undef BOTH
+#undef FLOATS

@@ -266,3 +266,15 @@ extern const ElementRow add_scaled_table[];
 const ElementRow add_scaled_table[] = {{&add_scaled_loop<float>, &add_scaled_loop<double>, &add_scaled_loop<int64_t>}};
 
 }  // namespace calque::kernel::CALQUE_ISA
+
+#undef FLOAT_LOOP
+#undef FLOAT_EACH
+#undef INT_LOOP
+#undef INT_DIVIDE
+#undef BOTH
+#undef FLOATS
+#undef BOTH_DIRECT
+#undef FLOATS_DIRECT
+#undef INTS
+#undef SINGLES
+#undef POWER

@@ -80,7 +80,7 @@ void normalize_loop(void* values, int64_t n) {
 }
 
 template <class S>
-constexpr ConvertRow row() {
+constexpr ConvertRow convert_row() {
   constexpr bool widened = std::is_same_v<S, float> || std::is_same_v<S, double> || std::is_same_v<S, int64_t> ||
                            std::is_same_v<S, uint64_t> || is_complex_type<S>;
   ConvertRow r{{&load_loop<S, float>, &load_loop<S, double>, &load_loop<S, int64_t>, &load_loop<S, RawComplex<double>>},
@@ -102,7 +102,7 @@ using RawOf = std::conditional_t<std::is_same_v<T, Complex64>, RawComplex<float>
 
 extern const ConvertRow convert_table[];
 const ConvertRow convert_table[] = {
-#define X(name, type, category, number) row<RawOf<type>>(),
+#define X(name, type, category, number) convert_row<RawOf<type>>(),
     CALQUE_DTYPES(X)
 #undef X
 };

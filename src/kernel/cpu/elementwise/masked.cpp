@@ -11,7 +11,7 @@
 namespace calque::kernel {
 namespace {
 
-constexpr int64_t grain = 65536;
+constexpr int64_t masked_grain = 65536;
 
 // 1 in every byte that is not 0: a bool may be any byte.
 uint64_t true_bytes(uint64_t word) {
@@ -56,7 +56,7 @@ const uint8_t* bytes_of(const TensorBase& mask) { return static_cast<const uint8
 template <class F>
 void each_chunk(const TensorBase& mask, F&& fn) {
   const int64_t n = mask.numel();
-  const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, grain));
+  const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, masked_grain));
   std::vector<int64_t> before(static_cast<size_t>(chunks) + 1, 0);
   const auto start = [&](int64_t c) { return n * c / chunks; };
   const uint8_t* p = bytes_of(mask);
@@ -98,7 +98,7 @@ TensorBase as_mask(const TensorBase& t, IntList sizes) {
 int64_t count_true(const TensorBase& mask) {
   const int64_t n = mask.numel();
   const uint8_t* p = bytes_of(mask);
-  const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, grain));
+  const int64_t chunks = std::max<int64_t>(1, parallel_chunks(n, masked_grain));
   std::vector<int64_t> counts(static_cast<size_t>(chunks));
   parallel_for(0, chunks, 1, [&](int64_t b, int64_t e) {
     for (int64_t c = b; c < e; ++c)

@@ -258,17 +258,17 @@ void trigamma_loop(void* const* arrays, int64_t n, const void*) {
     static_cast<float*>(arrays[0])[i] = trigamma<float>(static_cast<const float*>(arrays[1])[i]);
 }
 
-struct Row {
+struct SpecialRow {
   const char* name;
   ElementFn f32, f64;
 };
-constexpr Row rows[] = {
+constexpr SpecialRow rows[] = {
 #define X(name) {#name, &plain_loop<float, &name>, &plain_loop<double, &name>},
     CALQUE_SPECIAL(X)
 #undef X
 };
 
-void run(const Row& row, DType common, const TensorBase& self, const TensorBase& out, const void* parameter) {
+void run(const SpecialRow& row, DType common, const TensorBase& self, const TensorBase& out, const void* parameter) {
   ElementLoop loop(common);
   const ElementFn f = loop.compute() == Compute::f32 ? row.f32 : loop.compute() == Compute::f64 ? row.f64 : nullptr;
   if (!f || is_float8(common)) not_implemented(row.name, common);

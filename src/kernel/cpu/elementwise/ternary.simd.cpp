@@ -77,6 +77,7 @@ FLOAT_LOOP_VALUE(addcdiv, a + value * b / c)
 #define ALL(name) \
   ElementRow { &name##_float<float>, &name##_float<double>, &name##_int, &name##_complex }
 
+namespace gated {
 template <class T>
 void prelu_float(void* const* arrays, int64_t n, const void*) {
   map2<T>(arrays, n, [](Vec<T> x, Vec<T> weight) -> Vec<T> { return x > T(0) ? x : weight * x; });
@@ -96,6 +97,7 @@ void log_sigmoid_float(void* const* arrays, int64_t n, const void*) {
   void* const output[] = {arrays[0], arrays[2], arrays[1]};
   map2<T>(output, n, [](Vec<T> x, Vec<T> e) -> Vec<T> { return (x < T(0) ? x : x != x ? x : Vec<T>{}) - v_log1p(e); });
 }
+}  // namespace gated
 
 }  // namespace
 
@@ -108,9 +110,15 @@ const ElementRow ternary_table[] = {
 
 extern const ElementRow gated_table[];
 const ElementRow gated_table[] = {
-#define X(name, cost) FLOATS(name),
+#define X(name, cost) FLOATS(gated::name),
     CALQUE_GATED(X)
 #undef X
 };
 
 }  // namespace calque::kernel::CALQUE_ISA
+
+#undef FLOAT_LOOP
+#undef FLOAT_LOOP_VALUE
+#undef FLOATS
+#undef NUMBERS
+#undef ALL

@@ -121,3 +121,9 @@ const ElementRow unary_table[] = {
 };
 
 }  // namespace calque::kernel::CALQUE_ISA
+
+#undef FLOAT_LOOP
+#undef INT_LOOP
+#undef BOTH
+#undef FLOATS
+#undef INTS

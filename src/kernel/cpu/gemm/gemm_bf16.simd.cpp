@@ -321,7 +321,7 @@ int64_t scratch_size(int64_t k) {
 }
 
 template <class Products>
-void block(const GemmPart<BFloat16>& g, void* scratch) {
+void pair_block(const GemmPart<BFloat16>& g, void* scratch) {
   const int64_t tiles_k = k_tiles(g.k), cols_block = cols_at_once(g.k);
   float* const sums = static_cast<float*>(scratch);
   BFloat16* const copies = reinterpret_cast<BFloat16*>(sums + row_block * most_cols);
@@ -362,8 +362,8 @@ void block(const GemmPart<BFloat16>& g, void* scratch) {
 }  // namespace
 
 namespace avx512 {
-const PairKernels gemm_amx = {block<AmxProducts>, scratch_size};
-const PairKernels gemm_avx512_bf16 = {block<VectorProducts>, scratch_size};
+const PairKernels gemm_amx = {pair_block<AmxProducts>, scratch_size};
+const PairKernels gemm_avx512_bf16 = {pair_block<VectorProducts>, scratch_size};
 }  // namespace avx512
 
 }  // namespace calque

@@ -259,7 +259,7 @@ void multiply_stretch(const BlockPlan<S>& plan, const Stretch& at) {
 }
 
 template <class S>
-void block(const GemmPart<S>& g, void* scratch) {
+void gemm_block(const GemmPart<S>& g, void* scratch) {
   using T = Accumulate<S>;
   const BlockPlan<S> plan(g, scratch);
   for (int64_t col = 0; col < g.col_count; col += plan.width) {
@@ -506,17 +506,13 @@ void stream(const GemmPart<S>& g, void* scratch) {
 }
 
 template <class S>
-constexpr GemmKernels<S> kernels = [] {
+constexpr GemmKernels<S> gemm_kernels = [] {
   using T = Accumulate<S>;
   constexpr int64_t numbers = sums_numbers<T> + k_block<T> * col_block<T> + tile_rows * copy_row<T> + 2 * tile_numbers<T>;
-  return GemmKernels<S>{block<S>,
-                        numbers * static_cast<int64_t>(sizeof(T)),
-                        pack_dot<S>,
-                        dot<S>,
-                        3 * dot_cols,
-                        stream<S>,
-                        2 * stream_tile_rows,
-                        depthwise<S>,
+  return GemmKernels<S>{gemm_block<S>,        numbers * static_cast<int64_t>(sizeof(T)),
+                        pack_dot<S>,          dot<S>,
+                        3 * dot_cols,         stream<S>,
+                        2 * stream_tile_rows, depthwise<S>,
                         depthwise_numbers<S>};
 }();
 
@@ -526,10 +522,10 @@ static_assert(sums_numbers<double> >= finish_rows * few_widening * col_block<dou
 }  // namespace
 
 namespace CALQUE_ISA {
-const GemmKernels<float> gemm_float = kernels<float>;
-const GemmKernels<double> gemm_double = kernels<double>;
-const GemmKernels<BFloat16> gemm_bfloat16 = kernels<BFloat16>;
-const GemmKernels<Half> gemm_half = kernels<Half>;
+const GemmKernels<float> gemm_float = gemm_kernels<float>;
+const GemmKernels<double> gemm_double = gemm_kernels<double>;
+const GemmKernels<BFloat16> gemm_bfloat16 = gemm_kernels<BFloat16>;
+const GemmKernels<Half> gemm_half = gemm_kernels<Half>;
 }  // namespace CALQUE_ISA
 
 }  // namespace calque

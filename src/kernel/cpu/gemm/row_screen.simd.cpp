@@ -43,7 +43,7 @@ void pack(const float* row, int64_t size, int8_t* out, int64_t stride, float& sc
 }
 
 // Sums of products of 8 and 16 bits in 32 fit for this many numbers: a lane has a quarter of them at most.
-constexpr int64_t block = 2048;
+constexpr int64_t screen_block = 2048;
 
 #if defined(__AVX512F__) || defined(__AVX2__)
 CALQUE_INLINE Vec<int32_t> add_products(Vec<int32_t> sum, const int8_t* p, Vec<int16_t> x) {
@@ -69,8 +69,8 @@ void products(const int8_t* rows, int64_t count, int64_t stride, const int16_t* 
   for (int64_t r = 0; r < count; ++r) {
     const int8_t* row = rows + r * stride;
     Vec<float> total = {};
-    for (int64_t begin = 0; begin < stride; begin += block) {
-      const int64_t end = stride - begin < block ? stride : begin + block;
+    for (int64_t begin = 0; begin < stride; begin += screen_block) {
+      const int64_t end = stride - begin < screen_block ? stride : begin + screen_block;
       Vec<int32_t> sums[parts] = {};
       for (int64_t i = begin; i < end; i += step) {
         __builtin_prefetch(row + i + ahead);

@@ -13,8 +13,8 @@
 namespace calque::kernel {
 namespace {
 
-constexpr int64_t block = 512;             // indices turned into offsets at a time
-constexpr int64_t grain_bytes = 64 << 10;  // below this a thread is not worth waking
+constexpr int64_t block = 512;                   // indices turned into offsets at a time
+constexpr int64_t index_grain_bytes = 64 << 10;  // below this a thread is not worth waking
 
 // A run of n elements of the selected tensor beside n of the other one; strides in bytes.
 using RunFn = void (*)(char* selected, int64_t selected_stride, char* other, int64_t other_stride, int64_t n,
@@ -116,7 +116,7 @@ Action copy_action(int64_t item) {
 }
 
 // Dimensions that two operands are walked over together; innermost last, merged where both allow it.
-struct Walk {
+struct IndexWalk {
   SmallVector<int64_t, 8> sizes, selected, other;  // strides in bytes
   int64_t count = 1;
 
@@ -196,9 +196,9 @@ class Offsets {
 };
 
 // One selection between `self` and `other`, which has the sizes [before..., index sizes..., after...].
-class Engine {
+class IndexEngine {
  public:
-  Engine(const TensorBase& self, const Selection& where, const TensorBase& other)
+  IndexEngine(const TensorBase& self, const Selection& where, const TensorBase& other)
       : offsets_(self, where), item_(self.element_size()) {
     const auto first = static_cast<size_t>(where.first);
     const size_t replaced = where.sizes.size();
@@ -217,7 +217,7 @@ class Engine {
     const int64_t bytes = after_.sizes[0] * item_;
     if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16) return;
     item_ = bytes;
-    after_ = Walk();
+    after_ = IndexWalk();
   }
   int64_t item() const { return item_; }
   bool empty() const { return before_.count == 0 || indexed_.count == 0 || after_.count == 0; }
@@ -246,7 +246,9 @@ class Engine {
   }
 
  private:
-  static int64_t grain(int64_t bytes_each) { return std::max<int64_t>(1, grain_bytes / std::max<int64_t>(1, bytes_each)); }
+  static int64_t grain(int64_t bytes_each) {
+    return std::max<int64_t>(1, index_grain_bytes / std::max<int64_t>(1, bytes_each));
+  }
   int64_t outer_after() const { return after_.sizes.empty() ? 1 : after_.sizes[0]; }
 
   void run(int64_t before_begin, int64_t before_end, int64_t begin, int64_t end, int64_t after_begin,
@@ -300,7 +302,7 @@ class Engine {
 
   Offsets offsets_;
   int64_t item_;
-  Walk before_, indexed_, after_;
+  IndexWalk before_, indexed_, after_;
   char* selected_;
   char* other_;
   Action action_{};
@@ -404,7 +406,7 @@ TensorBase as_float32(const TensorBase& t) {
 }
 
 void select_elements(const TensorBase& self, const Selection& where, const TensorBase& out) {
-  Engine engine(self, where, out);
+  IndexEngine engine(self, where, out);
   if (engine.empty()) return;
   engine.widen();
   engine.read(copy_action<Read>(engine.item()));
@@ -415,7 +417,7 @@ void put_elements(const TensorBase& self, const Selection& where, const TensorBa
       in_float32(self, where, values, [&](const TensorBase& s, const TensorBase& v) { put_elements(s, where, v, how); }))
     return;
   const TensorBase source = expanded(values, selected_sizes(self, where), where.op);
-  Engine engine(self, where, source);
+  IndexEngine engine(self, where, source);
   if (engine.empty()) return;
   if (how == Put::assign) {
     engine.widen();
@@ -439,7 +441,7 @@ void add_elements(const TensorBase& self, const Selection& where, const TensorBa
   if (in_float32(self, where, values, [&](const TensorBase& s, const TensorBase& v) { add_elements(s, where, v, alpha); }))
     return;
   const TensorBase source = expanded(values, selected_sizes(self, where), where.op);
-  Engine engine(self, where, source);
+  IndexEngine engine(self, where, source);
   if (engine.empty()) return;
   with_numbers(where.op, self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

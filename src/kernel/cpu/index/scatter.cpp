@@ -12,10 +12,10 @@
 namespace calque::kernel {
 namespace {
 
-constexpr int64_t grain = 16384;
+constexpr int64_t scatter_grain = 16384;
 
 // n elements of `other` and as many of the indexed tensor, each moved by its index along the dimension. Bytes.
-struct Row {
+struct ScatterRow {
   char* indexed;
   int64_t indexed_stride;
   int64_t dim_stride;
@@ -27,13 +27,13 @@ struct Row {
   int64_t n;
 };
 // The first position whose index is outside, or n.
-using RowFn = int64_t (*)(const Row& row);
+using RowFn = int64_t (*)(const ScatterRow& row);
 
 template <class A>
-int64_t run_row(const Row& row) {
+int64_t run_row(const ScatterRow& row) {
   using T = typename A::Item;
   constexpr auto item = static_cast<int64_t>(sizeof(T));
-  const Row r = row;
+  const ScatterRow r = row;
   // Along the last dimension of dense tensors: the strides are known, and the loop is short.
   if (r.indexed_stride == 0 && r.dim_stride == item && r.index_stride == 8 && r.other_stride == item) {
     T* const indexed = reinterpret_cast<T*>(r.indexed);
@@ -80,7 +80,7 @@ struct ScatterCombine {
       indexed = reduce_minimum(indexed, other);
   }
 };
-struct Wide16 {
+struct WideElement {
   uint64_t words[2];
 };
 template <template <class> class A>
@@ -90,7 +90,7 @@ RowFn copy_row(int64_t item) {
     case 2: return &run_row<A<uint16_t>>;
     case 4: return &run_row<A<uint32_t>>;
     case 8: return &run_row<A<uint64_t>>;
-    default: return &run_row<A<Wide16>>;
+    default: return &run_row<A<WideElement>>;
   }
 }
 
@@ -141,7 +141,7 @@ struct ScatterWalk {
     count = size == 0 ? 0 : count / size;
     sizes.pop_back(), indexed.pop_back(), index.pop_back(), other.pop_back();
   }
-  void at(int64_t position, Row& row) const {
+  void at(int64_t position, ScatterRow& row) const {
     for (size_t d = sizes.size(); d-- > 0;) {
       const int64_t i = position % sizes[d];
       position /= sizes[d];
@@ -192,7 +192,7 @@ class ScatterEngine {
   void write(RowFn fn) {
     if (along_is_last_ || rest_.sizes.empty()) {
       const int64_t total = rest_.count;
-      parallel_for(0, total, std::max<int64_t>(1, grain / std::max<int64_t>(1, length_)), [&](int64_t b, int64_t e) {
+      parallel_for(0, total, std::max<int64_t>(1, scatter_grain / std::max<int64_t>(1, length_)), [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) run(rest_, i, 0, length_, along_, fn);
       });
       return;
@@ -205,11 +205,11 @@ class ScatterEngine {
 
  private:
   void run(const ScatterWalk& walk, int64_t position, int64_t begin, int64_t end, Strides s, RowFn fn) const {
-    Row row = row_;
+    ScatterRow row = row_;
     walk.at(position, row);
     finish(row, begin, end, s, fn);
   }
-  void finish(Row row, int64_t begin, int64_t end, Strides s, RowFn fn) const {
+  void finish(ScatterRow row, int64_t begin, int64_t end, Strides s, RowFn fn) const {
     row.indexed += begin * s.indexed;
     row.index += begin * s.index;
     row.other += begin * s.other;
@@ -226,7 +226,7 @@ class ScatterEngine {
   // Rows of n elements for each position of `outer`, `repeat` of them one after another.
   void each_row(const ScatterWalk& outer, int64_t n, Strides s, int64_t repeat, Strides step, RowFn fn) const {
     const auto rows = [&](int64_t position, int64_t begin, int64_t end) {
-      Row row = row_;
+      ScatterRow row = row_;
       outer.at(position, row);
       for (int64_t j = 0; j < repeat; ++j) {
         finish(row, begin, end, s, fn);
@@ -235,12 +235,12 @@ class ScatterEngine {
       }
     };
     if (outer.count >= num_threads())
-      parallel_for(0, outer.count, std::max<int64_t>(1, grain / std::max<int64_t>(1, n * repeat)),
+      parallel_for(0, outer.count, std::max<int64_t>(1, scatter_grain / std::max<int64_t>(1, n * repeat)),
                    [&](int64_t b, int64_t e) {
                      for (int64_t i = b; i < e; ++i) rows(i, 0, n);
                    });
     else
-      parallel_for(0, n, std::max<int64_t>(1, grain / std::max<int64_t>(1, outer.count * repeat)),
+      parallel_for(0, n, std::max<int64_t>(1, scatter_grain / std::max<int64_t>(1, outer.count * repeat)),
                    [&](int64_t b, int64_t e) {
                      for (int64_t i = 0; i < outer.count; ++i) rows(i, b, e);
                    });
@@ -253,7 +253,7 @@ class ScatterEngine {
   Strides along_{};
   int64_t length_ = 1;
   bool along_is_last_ = false;
-  Row row_{};
+  ScatterRow row_{};
 };
 
 // A reduction's neutral value in this dtype.

@@ -13,7 +13,7 @@
 namespace calque::kernel {
 namespace {
 
-constexpr int64_t grain = 16384;  // multiplications
+constexpr int64_t distance_grain = 16384;  // multiplications
 
 // Sums in double: a difference of two floats is exact enough there, and so is its square.
 template <class C>
@@ -75,11 +75,12 @@ void cdist_as(const TensorBase& x1, const TensorBase& x2, double p, const Tensor
   C* y = out.mutable_data_as<C>();
   const C* ap = a.data_as<C>();
   const C* bp = b.data_as<C>();
-  parallel_for(0, out.numel() / columns, std::max<int64_t>(1, grain / (m * columns)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        y[i * columns + j] = distance(ap + i * m, bp + (i / rows * columns + j) * m, m, p);
-  });
+  parallel_for(0, out.numel() / columns, std::max<int64_t>(1, distance_grain / (m * columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   for (int64_t j = 0; j < columns; ++j)
+                     y[i * columns + j] = distance(ap + i * m, bp + (i / rows * columns + j) * m, m, p);
+               });
 }
 
 template <class C>
@@ -88,7 +89,7 @@ void pdist_as(const TensorBase& self, double p, const TensorBase& out) {
   const int64_t m = self.size(1);
   C* y = out.mutable_data_as<C>();
   const C* x = self.data_as<C>();
-  parallel_for(0, n, std::max<int64_t>(1, grain / std::max<int64_t>(1, m * n)), [&](int64_t begin, int64_t end) {
+  parallel_for(0, n, std::max<int64_t>(1, distance_grain / std::max<int64_t>(1, m * n)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       C* row = y + i * (2 * n - i - 1) / 2;
       for (int64_t j = i + 1; j < n; ++j) row[j - i - 1] = distance(x + i * m, x + j * m, m, p);

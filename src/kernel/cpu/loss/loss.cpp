@@ -197,7 +197,7 @@ double number_at(const TensorBase& t, int64_t i) {
   load_fn(t.dtype(), Compute::f64)(static_cast<const char*>(t.data()) + i * t.element_size(), t.element_size(), &x, 1);
   return x;
 }
-void put(const TensorBase& t, int64_t i, double x) {
+void put_loss(const TensorBase& t, int64_t i, double x) {
   store_fn(Compute::f64, t.dtype())(&x, static_cast<char*>(t.mutable_data()) + i * t.element_size(), t.element_size(), 1);
 }
 void check_class(int64_t c, int64_t classes) {
@@ -218,21 +218,21 @@ void nll_loss(const TensorBase& self, const TensorBase& target, const TensorBase
       const int64_t at = i * s.spatial + j;
       const int64_t c = class_at(target, at);
       if (c == ignore_index) {
-        if (reduction == 0) put(output, at, 0);
+        if (reduction == 0) put_loss(output, at, 0);
         continue;
       }
       check_class(c, s.classes);
       const double w = weight.defined() ? number_at(weight, c) : 1;
       const double loss = -number_at(self, (i * s.classes + c) * s.spatial + j) * w;
-      if (reduction == 0) put(output, at, loss);
+      if (reduction == 0) put_loss(output, at, loss);
       total += loss;
       weights += w;
     }
   if (reduction == 1)
-    put(output, 0, total / weights);
+    put_loss(output, 0, total / weights);
   else if (reduction != 0)
-    put(output, 0, total);
-  put(total_weight, 0, reduction == 0 ? 0 : weights);
+    put_loss(output, 0, total);
+  put_loss(total_weight, 0, reduction == 0 ? 0 : weights);
 }
 
 void nll_loss_backward(const TensorBase& grad, const TensorBase& target, const TensorBase& weight, NllShape s,
@@ -249,7 +249,7 @@ void nll_loss_backward(const TensorBase& grad, const TensorBase& target, const T
       const double w = weight.defined() ? number_at(weight, c) : 1;
       double g = number_at(grad, reduction == 0 ? at : 0);
       if (reduction == 1) g /= number_at(total_weight, 0);
-      put(grad_input, (i * s.classes + c) * s.spatial + j, -w * g);
+      put_loss(grad_input, (i * s.classes + c) * s.spatial + j, -w * g);
     }
 }
 

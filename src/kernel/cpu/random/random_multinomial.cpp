@@ -9,20 +9,20 @@
 namespace calque {
 namespace {
 
-struct Rows {
+struct Distributions {
   int64_t count;
   int64_t categories;
   int64_t row_stride;
   int64_t stride;
 };
 
-Rows rows_of(const TensorBase& t) {
+Distributions rows_of(const TensorBase& t) {
   if (t.dim() == 1) return {1, t.size(0), 0, t.stride(0)};
   return {t.size(0), t.size(1), t.stride(0), t.stride(1)};
 }
 
 template <class T>
-void check_weights(const T* weights, const Rows& rows) {
+void check_weights(const T* weights, const Distributions& rows) {
   using C = Compute<T>;
   for (int64_t r = 0; r < rows.count; ++r) {
     bool any = false;
@@ -67,7 +67,7 @@ void take_largest(std::vector<std::pair<C, int64_t>>& row, int64_t n, int64_t* o
 }
 
 template <class T>
-void by_exponentials(int64_t* out, const Rows& to, const T* weights, const Rows& rows, Generator& g) {
+void by_exponentials(int64_t* out, const Distributions& to, const T* weights, const Distributions& rows, Generator& g) {
   using C = Compute<T>;
   // The draws fill a tensor laid out like the weights, so a transposed matrix is drawn column by column.
   const bool by_column = rows.row_stride != 0 && rows.stride != 0 &&
@@ -94,7 +94,7 @@ void by_exponentials(int64_t* out, const Rows& to, const T* weights, const Rows&
 }
 
 template <class T>
-void by_cumulative(int64_t* out, const Rows& to, const T* weights, const Rows& rows, Generator& g) {
+void by_cumulative(int64_t* out, const Distributions& to, const T* weights, const Distributions& rows, Generator& g) {
   using C = Compute<T>;
   std::vector<C> cumulative(static_cast<size_t>(rows.categories));
   for (int64_t r = 0; r < rows.count; ++r) {
@@ -126,8 +126,8 @@ void multinomial_kernel(const TensorBase& out, const TensorBase& weights, bool r
   if (out.dim() != weights.dim() || (out.dim() == 2 && out.size(0) != weights.size(0)))
     throw UserError("multinomial: the output's sizes " + str(out.sizes()) + " do not fit the weights' " +
                     str(weights.sizes()));
-  const Rows rows = rows_of(weights);
-  const Rows to = rows_of(out);
+  const Distributions rows = rows_of(weights);
+  const Distributions to = rows_of(out);
   if (to.categories <= 0) throw UserError("multinomial: expected num_samples > 0, found " + std::to_string(to.categories));
   if (!replacement && to.categories > rows.categories)
     throw UserError("multinomial: cannot draw num_samples = " + std::to_string(to.categories) + " of " +

@@ -5,7 +5,7 @@
 namespace calque::kernel::CALQUE_ISA {
 namespace {
 
-constexpr int64_t block = 1024;  // read twice while it is in the first-level cache
+constexpr int64_t norm_block = 1024;  // read twice while it is in the first-level cache
 
 template <class S, class F>
 CALQUE_INLINE double sum_over(const S* x, int64_t n, F f) {
@@ -28,8 +28,8 @@ template <class S>
 void moments(const void* from, int64_t n, Moments& m) {
   using C = Wide<S>;
   const S* x = static_cast<const S*>(from);
-  for (int64_t i = 0; i < n; i += block) {
-    const int64_t count = n - i < block ? n - i : block;
+  for (int64_t i = 0; i < n; i += norm_block) {
+    const int64_t count = n - i < norm_block ? n - i : norm_block;
     const auto size = static_cast<double>(count);
     const double mean = sum_over(x + i, count, [](Vec<C> v) { return v; }) / size;
     const auto rounded = static_cast<C>(mean);
@@ -51,8 +51,8 @@ double mean_square(const void* from, int64_t n) {
   using C = Wide<S>;
   const S* x = static_cast<const S*>(from);
   double total = 0;
-  for (int64_t i = 0; i < n; i += block)
-    total += sum_over(x + i, n - i < block ? n - i : block, [](Vec<C> v) { return v * v; });
+  for (int64_t i = 0; i < n; i += norm_block)
+    total += sum_over(x + i, n - i < norm_block ? n - i : norm_block, [](Vec<C> v) { return v * v; });
   return total / static_cast<double>(n);
 }
 
@@ -112,13 +112,13 @@ void affine_each(const void* from, int64_t n, const void* center, const void* sc
 }
 
 template <class S>
-constexpr NormRow row() {
+constexpr NormRow norm_row() {
   return {&moments<S>, &mean_square<S>, &normalize<S>, &affine<S>, &affine_each<S>};
 }
 
 }  // namespace
 
 extern const NormRow norm_table[];
-const NormRow norm_table[] = {row<float>(), row<double>(), row<BFloat16>(), row<Half>()};
+const NormRow norm_table[] = {norm_row<float>(), norm_row<double>(), norm_row<BFloat16>(), norm_row<Half>()};
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -18,8 +18,8 @@ CALQUE_ISA_ARRAY(ReduceRow, reduce_extreme_table)
 
 namespace {
 
-constexpr int64_t grain = 32768;      // elements below which a thread is not worth waking
-constexpr int64_t gather_run = 1024;  // elements converted at once along the reduced dimensions
+constexpr int64_t reduce_grain = 32768;  // elements below which a thread is not worth waking
+constexpr int64_t gather_run = 1024;     // elements converted at once along the reduced dimensions
 constexpr int64_t gather_rows = 64;
 constexpr int64_t gather_columns = 128;
 constexpr int64_t batch = 64;  // outputs whose accumulators are finished together
@@ -338,7 +338,7 @@ void Engine::run_split(int64_t units) {
   for (size_t d = 1; d < reduced_.size(); ++d)
     if (reduced_[d].size > reduced_[longest].size) longest = d;
   const int64_t length = reduced_[longest].size;
-  const int64_t piece_grain = std::max<int64_t>(1, grain * length / (outputs_ * elements_));
+  const int64_t piece_grain = std::max<int64_t>(1, reduce_grain * length / (outputs_ * elements_));
   const int64_t pieces = parallel_chunks(length, piece_grain);
   const int64_t slots = unit_width_ * row_->components;
   std::vector<double> states(static_cast<size_t>(pieces * units * slots));
@@ -370,9 +370,9 @@ void Engine::run() {
   const int64_t units = outputs_ / kept_.back().size * units_per_row_;
   const int64_t total = outputs_ * std::max<int64_t>(elements_, 1);
   const int threads = num_threads();
-  if (units < threads && total >= 2 * grain && elements_ > 1 && !in_parallel_region()) return run_split(units);
+  if (units < threads && total >= 2 * reduce_grain && elements_ > 1 && !in_parallel_region()) return run_split(units);
   const int64_t per_unit = std::max<int64_t>(1, total / units);
-  parallel_for(0, units, std::max<int64_t>(1, grain / per_unit), [&](int64_t b, int64_t e) {
+  parallel_for(0, units, std::max<int64_t>(1, reduce_grain / per_unit), [&](int64_t b, int64_t e) {
     alignas(64) double state[reduce_tile_width * 4];
     for (int64_t i = b; i < e; ++i) {
       const Unit u = unit(i);

@@ -6,7 +6,7 @@
 namespace calque::kernel::CALQUE_ISA {
 namespace {
 
-constexpr int64_t block = 1024;
+constexpr int64_t extreme_block = 1024;
 
 struct Itself {
   template <class V>
@@ -202,8 +202,8 @@ void arg_run(const void* x, int64_t n, int64_t first, void* state, int64_t slot,
   const S* in = static_cast<const S*>(x);
   C* best = static_cast<C*>(state) + slot;
   int64_t* at = positions<C>(state, width) + slot;
-  for (int64_t i = 0; i < n; i += block) {
-    const int64_t count = n - i < block ? n - i : block;
+  for (int64_t i = 0; i < n; i += extreme_block) {
+    const int64_t count = n - i < extreme_block ? n - i : extreme_block;
     const C value = block_best<Itself, largest>(in + i, count);
     // Looking for the place costs as much as the search for the value: only when it matters.
     const bool wins =
@@ -311,3 +311,9 @@ extern const ReduceRow reduce_extreme_table[];
 const ReduceRow reduce_extreme_table[] = {CALQUE_REDUCTION(CALQUE_REDUCTION_ROWS)};
 
 }  // namespace calque::kernel::CALQUE_ISA
+
+#undef BEST
+#undef BEST_FLOATS
+#undef ARG
+#undef EXTREME
+#undef SUM

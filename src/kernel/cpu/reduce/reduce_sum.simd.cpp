@@ -8,7 +8,7 @@ namespace {
 
 // Elements (or, in a tile, 64 rows) added in the compute type before they go to double; as many in a lane for every width of
 // registers, so that narrow ones are no less exact.
-constexpr int64_t block = 64 * lanes<float>;
+constexpr int64_t sum_block = 64 * lanes<float>;
 constexpr int64_t block_rows = 64;
 
 // ---- what is added up ---------------------------------------------------------------------------------------------
@@ -118,8 +118,9 @@ template <class Map, class S>
 void sum_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int64_t width, const ReduceParameters& p) {
   const Map map(p);
   const S* in = static_cast<const S*>(x);
-  for (int64_t i = 0; i < n; i += block)
-    add_to(block_sum(in + i, n - i < block ? n - i : block, map), static_cast<SumSlot<Wide<S>>*>(state) + slot, width);
+  for (int64_t i = 0; i < n; i += sum_block)
+    add_to(block_sum(in + i, n - i < sum_block ? n - i : sum_block, map), static_cast<SumSlot<Wide<S>>*>(state) + slot,
+           width);
 }
 
 // Rows are added eight at a time as a tree, sixty-four of them in the compute type, then folded into the accumulators.
@@ -305,8 +306,8 @@ CALQUE_INLINE void combine(double* slot, int64_t width, double n, double mean, d
 void variance_start(void* state, int64_t width) { std::memset(state, 0, static_cast<size_t>(width * 3 * 8)); }
 void variance_run(const void* x, int64_t n, int64_t, void* state, int64_t slot, int64_t width, const ReduceParameters&) {
   const double* in = static_cast<const double*>(x);
-  for (int64_t i = 0; i < n; i += block) {
-    const int64_t count = n - i < block ? n - i : block;
+  for (int64_t i = 0; i < n; i += sum_block) {
+    const int64_t count = n - i < sum_block ? n - i : sum_block;
     // Sums of distances from the first value: equal values have no variance.
     const double first = in[i] - in[i] == 0 ? in[i] : 0;
     const Vec<double> origin = splat<double>(first);
@@ -387,3 +388,10 @@ extern const ReduceRow reduce_sum_table[];
 const ReduceRow reduce_sum_table[] = {CALQUE_REDUCTION(CALQUE_REDUCTION_ROWS)};
 
 }  // namespace calque::kernel::CALQUE_ISA
+
+#undef FLOATS
+#undef ALL
+#undef PRODUCT
+#undef VARIANCE
+#undef SUM
+#undef EXTREME

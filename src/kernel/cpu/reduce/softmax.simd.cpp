@@ -7,7 +7,8 @@
 namespace calque::kernel::CALQUE_ISA {
 namespace {
 
-constexpr int64_t block = 1024;  // elements whose exponentials are added in the compute type before they go to double
+constexpr int64_t softmax_block =
+    1024;  // elements whose exponentials are added in the compute type before they go to double
 
 CALQUE_INLINE Vec<float> exponential(Vec<float> x) { return quick_exp(x); }
 CALQUE_INLINE Vec<double> exponential(Vec<double> x) { return v_exp(x); }
@@ -50,8 +51,8 @@ CALQUE_INLINE double sum_of_exponentials(const S* x, int64_t n, Wide<S> max, Wid
   constexpr int64_t step = lanes<C>;
   const Vec<C> m = splat<C>(0) + max;
   double total = 0;
-  for (int64_t begin = 0; begin < n; begin += block) {
-    const int64_t end = n - begin < block ? n : begin + block;
+  for (int64_t begin = 0; begin < n; begin += softmax_block) {
+    const int64_t end = n - begin < softmax_block ? n : begin + softmax_block;
     Vec<C> a = {}, b = {};
     int64_t i = begin;
     for (; i + 2 * step <= end; i += 2 * step) {
@@ -191,13 +192,14 @@ double logsumexp_run(const void* from, int64_t n) {
 }
 
 template <class S>
-constexpr SoftmaxRow row() {
+constexpr SoftmaxRow softmax_row() {
   return {&softmax_run<S>, &softmax_tile<S>, &logsumexp_run<S>};
 }
 
 }  // namespace
 
 extern const SoftmaxRow softmax_table[];
-const SoftmaxRow softmax_table[] = {row<float>(), row<double>(), row<BFloat16>(), row<Half>()};
+const SoftmaxRow softmax_table[] = {softmax_row<float>(), softmax_row<double>(), softmax_row<BFloat16>(),
+                                    softmax_row<Half>()};
 
 }  // namespace calque::kernel::CALQUE_ISA

@@ -10,7 +10,7 @@
 namespace calque::kernel {
 namespace {
 
-constexpr int64_t grain_bytes = 128 << 10;
+constexpr int64_t joining_grain_bytes = 128 << 10;
 
 // Dimensions from the slowest of `out` to the fastest.
 using Order = SmallVector<size_t, 8>;
@@ -55,7 +55,7 @@ void copy_short(const Piece& p, char* out, int64_t row_bytes, int64_t begin, int
 }
 
 void cat_short(const std::vector<Piece>& pieces, char* out, int64_t rows, int64_t row_bytes, size_t item) {
-  parallel_for(0, rows, std::max<int64_t>(1, grain_bytes / row_bytes), [&](int64_t begin, int64_t end) {
+  parallel_for(0, rows, std::max<int64_t>(1, joining_grain_bytes / row_bytes), [&](int64_t begin, int64_t end) {
     const int64_t block =
         std::max<int64_t>(1, (16 << 10) / row_bytes);  // the inputs take turns within the first-level cache
     for (int64_t b = begin; b < end; b += block) {
@@ -75,7 +75,7 @@ void cat_short(const std::vector<Piece>& pieces, char* out, int64_t rows, int64_
 }
 
 void cat_long(const std::vector<Piece>& pieces, char* out, int64_t rows, int64_t row_bytes) {
-  parallel_for(0, rows * row_bytes, grain_bytes, [&](int64_t begin, int64_t end) {
+  parallel_for(0, rows * row_bytes, joining_grain_bytes, [&](int64_t begin, int64_t end) {
     int64_t row = begin / row_bytes;
     int64_t at = begin % row_bytes;
     size_t k = 0;

@@ -188,7 +188,7 @@ CALQUE_INLINE Vec<float> load_wide(const Half* p) {
 #elif defined(__F16C__)
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 #else
-  Vec<float> v;
+  Vec<float> v{};
   for (int i = 0; i < lanes<float>; ++i) v[i] = widen(p[i]);
   return v;
 #endif
