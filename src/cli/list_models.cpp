@@ -34,6 +34,11 @@ const std::map<std::string, const char*, std::less<>>& task_words() {
       {"semantic-segmentation", "labels of a picture's points"},
       {"masked-image-modeling", "the pixels of masked patches"},
       {"backbone", "the outputs of stages, for other models"},
+      {"ctc", "the letters of a sound"},
+      {"speech-seq2seq", "the words of a sound"},
+      {"audio-classification", "labels of a sound"},
+      {"audio-frame-classification", "labels of a sound's frames"},
+      {"audio-xvector", "a vector for who speaks"},
       {"special", "a part of another model"},
   };
   return words;

@@ -110,14 +110,21 @@ void resize_head(PretrainedModel& model, Linear& head, int64_t rows, const Resiz
     replace_everywhere(model, old, resized(old, rows, missing > 0 ? numbers_like(old, missing, options) : Tensor()));
   }
   head.out_features = rows;
-  // BERT's heads have their bias twice, and only tied ones have it in one tensor.
-  if (!head.bias.defined()) return;
+  // BERT's heads have their bias twice, and only tied ones have it in one tensor; LXMERT's has it beside the matrix alone, where new
+  // numbers are zeros.
   for (Module* module : model.modules()) {
     if (std::none_of(module->module_slots().begin(), module->module_slots().end(),
                      [&](const auto& slot) { return slot->module.get() == &head; }))
       continue;
     for (const auto& slot : module->parameter_slots())
-      if (slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows) slot->tensor = head.bias;
+      if (slot->name == "bias" && slot->tensor.defined() && slot->tensor.size(0) != rows) {
+        const Tensor old = slot->tensor;
+        const int64_t missing = rows - old.size(0);
+        if (head.bias.defined())
+          slot->tensor = head.bias;
+        else
+          slot->tensor = resized(old, rows, missing > 0 ? zeros({missing}, old.dtype()) : Tensor());
+      }
   }
 }
 

@@ -70,7 +70,7 @@ std::set<std::string> numbers_of(const Json& config, const Architecture& archite
 
 // Of a size that the folder's own configuration takes, whatever the changed one says.
 ModelInputs small_inputs(const PretrainedModel& model, const Json& whole) {
-  if (!model.takes(arg::input_ids) && !model.takes({"pixel_values"}))
+  if ((!model.takes(arg::input_ids) && !model.takes({"pixel_values"})) || model.takes({"visual_feats"}))
     return model.example_inputs({.batch = 2, .length = 5, .decoder_length = 3});
   ModelInputs in;
   if (model.takes({"input_ids"})) in.set(arg::input_ids, tensor_of<int64_t>({3, 4, 5, 6, 7, 8, 9, 3, 4, 5}, {2, 5}));
