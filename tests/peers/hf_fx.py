@@ -131,7 +131,7 @@ def jobs_of(arch, task, cls, model):
             runs.append({**x, **y})
         if len(runs[0]) > len(base[0]):
             yield job("labels", list(runs[0]), runs)
-    if "token_type_ids" in names and "input_ids" in base[0]:
+    if "token_type_ids" in names and "input_ids" in base[0] and arch != "gpt_neox":
         count = getattr(model.config, "type_vocab_size", 0) or getattr(model.config, "vocab_size", 2)
         runs = [{**x, "token_type_ids": torch.randint(0, count, x["input_ids"].shape)} for x in base]
         yield job("token types", [*usual, "token_type_ids"], runs)
