@@ -165,7 +165,7 @@ DummySizes DummyInputs::pixels() {
     if (size.empty() && config_.has(inner)) read(config_.nested(inner));
   if (const ModelInputs own = model_.example_inputs(); size.empty() && own.has("pixel_values")) {
     const Tensor pixels = own.tensor("pixel_values");  // a size that all the class's stages can halve
-    size = {fixed(pixels.size(-2)), fixed(pixels.size(-1))};
+    size = {{pixels.size(-2), true}, {pixels.size(-1) + pixels.size(-1) / 2, true}};
   }
   if (size.empty()) size = {draw(), draw()};
   if (size.size() == 1) size.push_back(size[0]);
