@@ -223,9 +223,17 @@ std::vector<DummyInput> DummyInputs::make(const std::string& name, const std::ve
   }
   if (contains(name, "pixel_values")) return one(pixels());
   if (contains(name, "bbox")) return one(with(ids, {fixed(4)}), DType::int64);
+  if (contains(name, "input_features") && !config_.has("input_feat_per_channel") && model_.example_inputs().has(name)) {
+    const Tensor own = model_.example_inputs().tensor(name);  // of a form that the class fixes
+    DummySizes sizes = {batch};
+    for (int64_t d = 1; d < own.dim(); ++d) sizes.push_back(fixed(own.size(d)));
+    return one(sizes);
+  }
   if (contains(name, "input_features")) return one(with(ids, {fixed(config_.integer("input_feat_per_channel"))}));
-  if (contains(name, "visual_feats")) return one(with(ids, {fixed(config_.integer("visual_feat_dim"))}));
-  if (contains(name, "visual_pos")) return one(with(ids, {fixed(config_.integer("visual_pos_dim"))}));
+  // As many regions as there are: another number than that of tokens.
+  const DummySizes regions = shape_of(decoder_length);
+  if (contains(name, "visual_feats")) return one(with(regions, {fixed(config_.integer("visual_feat_dim"))}));
+  if (contains(name, "visual_pos")) return one(with(regions, {fixed(config_.integer("visual_pos_dim"))}));
   if (contains(name, "inputs_embeds")) return one(with(ids, {fixed(hidden_size())}));
   if (contains(name, "inputs")) return one(ids);
   if (contains(name, "input_values")) return one({batch, draw(10000, 20000)});

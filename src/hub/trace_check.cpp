@@ -90,6 +90,8 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
   if (dummies.choices.size != 0) dummies.choices.size = sizes.choices;
   const bool has_cache = std::ranges::find(names, std::string(arg::past_key_values.name)) != names.end();
   const auto valued = [&](const std::string& name, const Tensor& zeros) -> Value {
+    if (name == "labels" && model.class_name().ends_with("CTC"))  // characters, none of them the blank
+      return counted(zeros.to(DType::int64), limit_of(model, name, zeros, sizes) - 1) + 1;
     if (is_floating(zeros.dtype())) return varied(zeros);
     if (name.find("mask") != std::string::npos) return ones_like(zeros);
     return counted(zeros, limit_of(model, name, zeros, sizes));
@@ -99,6 +101,7 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
     if (std::ranges::find(names, name) == names.end()) continue;
     const bool lengthened = has_cache && name.find("mask") != std::string::npos;
     const Value own = lengthened ? Value() : given.get(name);
+    const size_t before = out.size();
     for (const DummyInput& dummy : dummies.make(name, names)) {
       if (dummy.name != name) continue;
       // Of another form than the trace's are the example inputs of classes that take both.
@@ -110,6 +113,8 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
       }
       out.emplace_back(name, tree_map_tensors([&](const Tensor& t) { return valued(name, t); }, dummy.value));
     }
+    // Positions stand for the labels of a class that answers questions; one that takes labels all the same has a class of each row.
+    if (out.size() == before) out.emplace_back(name, counted(zeros({sizes.batch}, DType::int64), 2));
   }
   return out;
 }

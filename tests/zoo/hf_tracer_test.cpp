@@ -108,6 +108,8 @@ Names golden_folders() {
 }
 
 bool takes_labels(PretrainedModel& model) {
+  // Its dummy labels have the sizes of transformers 4.40's; those of a run are pictures.
+  if (model.class_name().ends_with("ForSemanticSegmentation")) return false;
   try {
     // transformers' dummy labels of letters are no whole numbers: a graph takes them, a loss does not.
     if (model.class_name().ends_with("ForCTC")) return false;
@@ -175,7 +177,7 @@ TEST_P(EveryClassTraced, H180_H199_keys_and_values_as_inputs_of_every_decoder) {
     GTEST_SKIP() << "how many frames its convolutions leave is known when the graph runs, its cache's length before";
   for (const ModelClass& one : model_registry().find(Config::from_file(golden(GetParam())).model_type())->classes) {
     const auto model = made(GetParam(), one.name);
-    if (!gives_a_cache(*model)) continue;
+    if (!gives_a_cache(*model) || model->main_input_name() != "input_ids") continue;
     model->config().set("use_cache", true);
     Names names;
     for (const auto& [name, value] : model->example_inputs().to_kwargs(model->arguments()))
@@ -439,8 +441,10 @@ TEST(HFTracer, H196_boxes_features_and_what_is_seen) {
   DummyInputs inputs(*model);
   const int64_t b = inputs.batch.size, s = inputs.length.size;
   EXPECT_EQ(sizes_of(dummy(*model, inputs, "bbox")), (std::vector<int64_t>{b, s, 4}));
+  const int64_t regions = inputs.decoder_length.size;
   for (const char* name : {"input_features", "visual_feats", "visual_pos"}) {
-    EXPECT_EQ(sizes_of(dummy(*model, inputs, name)), (std::vector<int64_t>{b, s, 40})) << name;
+    const int64_t length = name == std::string("input_features") ? s : regions;
+    EXPECT_EQ(sizes_of(dummy(*model, inputs, name)), (std::vector<int64_t>{b, length, 40})) << name;
     EXPECT_EQ(dummy(*model, inputs, name).value.to_tensor().dtype(), DType::float32) << name;
   }
 }
