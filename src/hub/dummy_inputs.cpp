@@ -163,6 +163,10 @@ DummySizes DummyInputs::pixels() {
   read(config_);
   for (const char* inner : {"vision_config", "encoder"})
     if (size.empty() && config_.has(inner)) read(config_.nested(inner));
+  if (const ModelInputs own = model_.example_inputs(); size.empty() && own.has("pixel_values")) {
+    const Tensor pixels = own.tensor("pixel_values");  // a size that all the class's stages can halve
+    size = {{pixels.size(-2), true}, {pixels.size(-1) + pixels.size(-1) / 2, true}};
+  }
   if (size.empty()) size = {draw(), draw()};
   if (size.size() == 1) size.push_back(size[0]);
   return {batch, fixed(config_.optional_integer("num_channels").value_or(3)), size[0], size[1]};

@@ -21,7 +21,7 @@ namespace {
 
 void flatten(const std::string& name, const Value& value, NamedTensors& out) {
   if (value.is_tensor()) {
-    out.emplace_back(name, value.to_tensor().contiguous());
+    out.emplace_back(name, value.to_tensor().contiguous().clone());  // some outputs are one tensor
   } else if (value.kind() == Value::Kind::tuple || value.kind() == Value::Kind::list) {
     for (size_t i = 0; i < value.to_items().size(); ++i) flatten(name + "." + std::to_string(i), value.to_items()[i], out);
   } else if (value.kind() == Value::Kind::dict) {
@@ -97,8 +97,12 @@ nlohmann::json traced(const nlohmann::json& job) {
   const GradModeScope no_grad(false);
   std::shared_ptr<TracedModel> restored;
   if (job.contains("save")) {
-    save_traced_model(*graph, job.at("save").get<std::string>());
-    restored = load_traced_model(job.at("save").get<std::string>());
+    try {
+      save_traced_model(*graph, job.at("save").get<std::string>());
+      restored = load_traced_model(job.at("save").get<std::string>());
+    } catch (const UserError& error) {
+      result["save_error"] = error.what();
+    }
   }
   result["runs"] = nlohmann::json::array();
   for (const auto& run : job.at("runs")) {

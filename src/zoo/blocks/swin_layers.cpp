@@ -183,13 +183,13 @@ SwinSelfAttention::Result SwinSelfAttention::forward(const Tensor& hidden_states
                     std::to_string(area) + ": the picture is smaller than a window, give a larger one");
   const Tensor rows = index(relative_position_bias_table, {relative_position_index->view({-1})});
   const Tensor bias = rows.view({area, area, -1}).permute({2, 0, 1}).contiguous().unsqueeze(0);
-  const AttentionResult attended =
-      attend(split_heads(query(hidden_states), heads, size), split_heads(key(hidden_states), heads, size),
-             split_heads(value(hidden_states), heads, size), {mask, false},
-             {.dropout = training() ? dropout->p : 0,
-              .eager = eager,
-              .position_bias = bias,
-              .softmax_in_float32 = style->softmax_in_float32});
+  const Tensor queries = split_heads(query(hidden_states), heads, size);
+  const Tensor keys = split_heads(key(hidden_states), heads, size);
+  const AttentionResult attended = attend(queries, keys, split_heads(value(hidden_states), heads, size), {mask, false},
+                                          {.dropout = training() ? dropout->p : 0,
+                                           .eager = eager,
+                                           .position_bias = bias,
+                                           .softmax_in_float32 = style->softmax_in_float32});
   return {attended.output, attended.weights};
 }
 

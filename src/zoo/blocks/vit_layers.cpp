@@ -29,9 +29,10 @@ ViTSelfAttention::ViTSelfAttention(const Config& c, std::string family)
 
 ViTSelfAttention::Result ViTSelfAttention::forward(const Tensor& hidden_states, const AttentionMask& mask,
                                                    const Tensor& head_mask, bool eager) {
+  const Tensor queries = split_heads(query(hidden_states), heads, size);
+  const Tensor keys = split_heads(key(hidden_states), heads, size);
   const AttentionResult attended =
-      attend(split_heads(query(hidden_states), heads, size), split_heads(key(hidden_states), heads, size),
-             split_heads(value(hidden_states), heads, size), mask,
+      attend(queries, keys, split_heads(value(hidden_states), heads, size), mask,
              {.dropout = training() ? dropout->p : 0, .eager = eager, .head_mask = head_mask, .softmax_in_float32 = true});
   return {attended.output, attended.weights};
 }

@@ -64,9 +64,10 @@ struct LxmertAttention : Typed<LxmertAttention> {
         value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
         dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {}
   Result forward(const Tensor& x, const Tensor& context, const AttentionMask& mask) {
-    const AttentionResult attended =
-        attend(split_heads(query(x), heads, size), split_heads(key(context), heads, size),
-               split_heads(value(context), heads, size), mask, {.dropout = training() ? dropout->p : 0, .eager = true});
+    const Tensor queries = split_heads(query(x), heads, size);
+    const Tensor keys = split_heads(key(context), heads, size);
+    const AttentionResult attended = attend(queries, keys, split_heads(value(context), heads, size), mask,
+                                            {.dropout = training() ? dropout->p : 0, .eager = true});
     return {attended.output, attended.weights};
   }
   int64_t heads, size;

@@ -70,9 +70,10 @@ struct SegformerSelfAttention : Typed<SegformerSelfAttention> {
       const Tensor picture = hidden_states.transpose(1, 2).reshape({seen.sym_size(0), seen.sym_size(2), height, width});
       seen = (*layer_norm)((*sr)(picture).flatten(2).transpose(1, 2));
     }
+    const Tensor queries = split_heads(query(hidden_states), heads, size);
+    const Tensor keys = split_heads(key(seen), heads, size);
     const AttentionResult attended =
-        attend(split_heads(query(hidden_states), heads, size), split_heads(key(seen), heads, size),
-               split_heads(value(seen), heads, size), {},
+        attend(queries, keys, split_heads(value(seen), heads, size), {},
                {.dropout = training() ? dropout->p : 0, .eager = eager, .softmax_in_float32 = true});
     return {attended.output, attended.weights};
   }
