@@ -368,8 +368,8 @@ struct LxmertModel : ModelOf<LxmertModel, LxmertPretrained> {
   ModelInputs example_inputs(const ExampleSizes& sizes) const override { return example_objects(*this, sizes); }
   static ModelInputs example_objects(const PretrainedModel& model, const ExampleSizes& sizes) {
     ModelInputs in = example_tokens(model, {sizes.batch, sizes.length});
-    in.set(visual_feats, ones({sizes.batch, 4, model.config().integer("visual_feat_dim")}));
-    in.set(visual_pos, ones({sizes.batch, 4, model.config().integer("visual_pos_dim")}) / 2);
+    in.set(visual_feats, ones({sizes.batch, sizes.length, model.config().integer("visual_feat_dim")}));
+    in.set(visual_pos, ones({sizes.batch, sizes.length, model.config().integer("visual_pos_dim")}) / 2);
     return in;
   }
   Child<Embedding>* input_embeddings() override { return &embeddings->word_embeddings; }
