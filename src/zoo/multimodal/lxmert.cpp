@@ -45,7 +45,8 @@ struct LxmertEmbeddings : Typed<LxmertEmbeddings> {
     const Tensor types =
         given_types.defined() ? given_types : zeros({batch, length}, DType::int64, std::nullopt, words.device());
     const Tensor places = arange(length, DType::int64, std::nullopt, words.device()).unsqueeze(0);
-    return dropout(norm(words + position_embeddings(places) + token_type_embeddings(types)));
+    const Tensor placed = words + position_embeddings(places);
+    return dropout(norm(placed + token_type_embeddings(types)));
   }
   Child<Embedding> word_embeddings, position_embeddings, token_type_embeddings;
   Child<LayerNorm> norm;
@@ -162,7 +163,8 @@ struct LxmertVisualFeatureEncoder : Typed<LxmertVisualFeatureEncoder> {
         box_layer_norm(child<LayerNorm>("box_layer_norm", c.integer("hidden_size"), lxmert_norm)),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
   Tensor forward(const Tensor& features, const Tensor& boxes) {
-    return dropout((visn_layer_norm(visn_fc(features)) + box_layer_norm(box_fc(boxes))) / 2);
+    const Tensor seen = visn_layer_norm(visn_fc(features));
+    return dropout((seen + box_layer_norm(box_fc(boxes))) / 2);
   }
   Child<Linear> visn_fc;
   Child<LayerNorm> visn_layer_norm;

@@ -65,12 +65,12 @@ struct SegformerSelfAttention : Typed<SegformerSelfAttention> {
                                                ", expected a divisor of it");
   }
   Result forward(const Tensor& hidden_states, const SymInt& height, const SymInt& width, bool eager) {
+    const Tensor queries = split_heads(query(hidden_states), heads, size);
     Tensor seen = hidden_states;
     if (sr) {
       const Tensor picture = hidden_states.transpose(1, 2).reshape({seen.sym_size(0), seen.sym_size(2), height, width});
       seen = (*layer_norm)((*sr)(picture).flatten(2).transpose(1, 2));
     }
-    const Tensor queries = split_heads(query(hidden_states), heads, size);
     const Tensor keys = split_heads(key(seen), heads, size);
     const AttentionResult attended =
         attend(queries, keys, split_heads(value(seen), heads, size), {},
