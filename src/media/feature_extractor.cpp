@@ -85,8 +85,9 @@ Frames frames_of(const SoundSettings& s) {
 }
 
 MelFilters filters_of(const SoundSettings& s) {
+  const int64_t highest = s.rate / 2;  // whole hertz, as transformers divides
   if (s.kind == SoundKind::speech_to_text)
-    return MelFilters({257, s.bins, s.rate, 20, static_cast<double>(s.rate / 2), MelScale::kaldi});
+    return MelFilters({257, s.bins, s.rate, 20, static_cast<double>(highest), MelScale::kaldi});
   return MelFilters({s.fft / 2 + 1, s.bins, s.rate, 0, 8000, MelScale::slaney});
 }
 

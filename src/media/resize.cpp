@@ -72,8 +72,9 @@ struct Weights {
     CountedVector<double> exact(most);
     for (int64_t i = 0; i < out; ++i) {
       const double centre = (static_cast<double>(i) + 0.5) * scale;
-      const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
-      const int64_t count = std::min<int64_t>(static_cast<int64_t>(centre + reach + 0.5), in) - first;
+      const auto nearest = [](double at) { return static_cast<int64_t>(std::floor(at + 0.5)); };
+      const int64_t first = std::max<int64_t>(nearest(centre - reach), 0);
+      const int64_t count = std::min<int64_t>(nearest(centre + reach), in) - first;
       double sum = 0;
       for (int64_t k = 0; k < count; ++k)
         sum += exact[static_cast<size_t>(k)] = filter_value(filter, (static_cast<double>(k + first) - centre + 0.5) * step);

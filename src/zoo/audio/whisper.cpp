@@ -32,10 +32,11 @@ constexpr Seq2SeqStyle whisper_style{.module = "transformers.models.whisper.mode
 
 // Sines in the first half of a row, cosines in the second.
 Tensor whisper_sinusoids(int64_t rows, int64_t size) {
-  const float step = static_cast<float>(std::log(10000.0)) / static_cast<float>(size / 2 - 1);
+  const int64_t half = size / 2;
+  const float step = static_cast<float>(std::log(10000.0)) / static_cast<float>(half - 1);
   std::vector<float> values(static_cast<size_t>(rows * size));
   for (int64_t row = 0; row < rows; ++row)
-    for (int64_t i = 0; i < size / 2; ++i) {
+    for (int64_t i = 0; i < half; ++i) {
       const float angle = static_cast<float>(row) * std::exp(-step * static_cast<float>(i));
       values[static_cast<size_t>(row * size + i)] = std::sin(angle);
       values[static_cast<size_t>(row * size + size / 2 + i)] = std::cos(angle);

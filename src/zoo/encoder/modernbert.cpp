@@ -292,7 +292,7 @@ struct ModernBertSequences : CopiedAs<ModernBertSequences, ModernBertClassifier>
   ModernBertSequences(const HeadClass& which, const Config& c) : CopiedAs(which, c, num_labels(c), modernbert_labelled) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    const Tensor states = base["last_hidden_state"];
+    const Tensor& states = base["last_hidden_state"];
     const Tensor pooled = takes_mean() ? mean_of(states, in[arg::attention_mask]) : states.select(1, 0);
     return sequence_classification_output(config(), base, logits_of(pooled), in[arg::labels]);
   }
@@ -320,7 +320,8 @@ struct ModernBertChoices : CopiedAs<ModernBertChoices, ModernBertClassifier> {
   ModelOutput forward(const ModelInputs& in) override {
     const ModelInputs rows = choices_as_rows(in);
     const ModelOutput base = model(rows);
-    const Tensor states = base["last_hidden_state"], mask = rows[arg::attention_mask];
+    const Tensor& states = base["last_hidden_state"];
+    const Tensor mask = rows[arg::attention_mask];
     Tensor pooled;
     if (takes_mean()) {
       pooled = mean_of(states, mask);

@@ -399,7 +399,7 @@ struct LxmertForPreTraining : ModelOf<LxmertForPreTraining, LxmertPretrained> {
 
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = lxmert(in);
-    const Tensor pooled = base["pooled_output"];
+    const Tensor& pooled = base["pooled_output"];
     const auto [words, matches] = cls(base["language_output"], pooled);
     const Tensor answer = answer_head ? (*answer_head)(pooled) : pooled.select(0, 0).select(0, 0);
     Tensor loss;
@@ -426,7 +426,7 @@ struct LxmertForPreTraining : ModelOf<LxmertForPreTraining, LxmertPretrained> {
     size_t at = 0;
     for (const VisualLoss& one : visual_losses) {
       if (!config().flag(one.wanted)) continue;
-      const Tensor score = scores[at++];
+      const Tensor& score = scores[at++];
       const Values label = pair_of(given, one.name);
       const Tensor rows = score.view({-1, score.sym_size(-1)}), wanted = label[0].to_tensor();
       Tensor loss = one.classes ? functional::cross_entropy(rows, wanted.view({-1}), {}, -100, "none")

@@ -184,7 +184,7 @@ struct Dinov2ForImageClassification : CopiedAs<Dinov2ForImageClassification, Vis
         classifier(label_scores(*this, "classifier", c, 2 * c.integer("hidden_size"))) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    const Tensor x = base["last_hidden_state"];
+    const Tensor& x = base["last_hidden_state"];
     const Tensor features = cat({x.select(1, 0), mean(x.slice(1, 1), {1})}, 1);
     return sequence_classification_output(config(), base, scored(classifier, features), in[arg::labels]);
   }
