@@ -112,9 +112,9 @@ def token_types():
 
 with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
     small = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37)
-    way_out("gpt_neox", transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(vocab_size=40, **small)),
+    way_out("persimmon", transformers.PersimmonForCausalLM(transformers.PersimmonConfig(vocab_size=40, **small)),
             {"input_ids", "attention_mask"})
-    way_out("vit", transformers.ViTForImageClassification(transformers.ViTConfig(image_size=32, patch_size=8, **small)),
+    way_out("deit", transformers.DeiTForImageClassification(transformers.DeiTConfig(image_size=32, patch_size=8, **small)),
             {"pixel_values"})
     token_types()
 print(f"{passed} passed, {failed} failed")
