@@ -1,6 +1,14 @@
 from model_cases.encoders import ClassSettings, extra, inputs  # noqa: F401
 
-CLASS_SETTINGS = ClassSettings()
+
+class Settings(ClassSettings):
+    """transformers' choices have no mean without a mask."""
+
+    def get(self, cls, default=None):
+        return {**super().get(cls), **({"classifier_pooling": "cls"} if "MultipleChoice" in cls else {})}
+
+
+CLASS_SETTINGS = Settings()
 SIZES = dict(vocab_size=99, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, intermediate_size=37, max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, local_attention=4)
 CONFIGS = [
     dict(SIZES),

@@ -6,6 +6,7 @@ CONFIGS = [
     dict(SIZES, scale_embedding=False, activation_function="gelu", decoder_attention_heads=2, tie_word_embeddings=False),
     dict(SIZES, decoder_layers=3, max_target_positions=20, output_hidden_states=True, use_cache=False),
 ]
+OWN_HEAD_MASKS = True  # one a layer
 GOLDEN_CLASS = "Speech2Text2ForCausalLM"
 GOLDEN_CASES = ("padded, with labels and hidden states", "eager, with attentions")
 
