@@ -86,6 +86,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
 }
 
 void Graph::adopt_nodes() {
+  ++changes_;
   for (const auto& n : storage_) n->graph_ = this;
 }
 
@@ -107,6 +108,7 @@ Graph Graph::copy() const {
 // ---- the list of nodes ------------------------------------------------------------------------------------------------
 
 void Graph::link(Node* node, Node* before) {
+  ++changes_;
   node->next_ = before;
   node->prev_ = before ? before->prev_ : last_;
   (node->prev_ ? node->prev_->next_ : first_) = node;
@@ -114,6 +116,7 @@ void Graph::link(Node* node, Node* before) {
 }
 
 void Graph::unlink(Node* node) {
+  ++changes_;
   // The node keeps its own pointers: who is going through the list finds the way on.
   (node->prev_ ? node->prev_->next_ : first_) = node->next_;
   (node->next_ ? node->next_->prev_ : last_) = node->prev_;

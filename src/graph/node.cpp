@@ -107,6 +107,7 @@ class Distinct {
 }  // namespace
 
 void Node::link_uses() {
+  ++graph_->changes_;
   Distinct inputs;
   const auto add = [&](Node* n) { inputs.add(n); };
   for (const Value& a : args_) for_each_node(a, add);
@@ -198,6 +199,7 @@ void Node::set_target(Target target) {
   if (kind_ != NodeKind::call_function && !target.is_text())
     throw UserError("set_target: a " + std::string(calque::name(kind_)) + " node's target is a text, found " + target.str());
   target_ = std::move(target);
+  ++graph_->changes_;
 }
 
 void Node::set_type(std::string type) { type_ = type.empty() ? nullptr : std::make_unique<std::string>(std::move(type)); }

@@ -81,7 +81,9 @@ Value convert_element(Kind kind, const Value& v) {
   return v;
 }
 
-bool bind(const SchemaType& type, const Value& v, Value& out) {
+}  // namespace
+
+bool bind_argument(const SchemaType& type, const Value& v, Value& out) {
   if (v.is_none()) {
     out = v;
     return type.optional;
@@ -106,6 +108,8 @@ bool bind(const SchemaType& type, const Value& v, Value& out) {
   out = v;
   return true;
 }
+
+namespace {
 
 std::string kind_and_value(const Value& v) {
   std::string s(Value::kind_name(v.kind()));
@@ -164,7 +168,7 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
       continue;
     }
     Value v;
-    if (!bind(args[i].type, bound[i], v))
+    if (!bind_argument(args[i].type, bound[i], v))
       throw UserError(schema.full_name() + ": argument '" + args[i].name + "' must be " + args[i].type.str() + ", found " +
                       kind_and_value(bound[i]));
     bound[i] = std::move(v);

@@ -35,6 +35,7 @@ struct ProgramStatistics {
   std::set<std::string> op_set;  // what they call: "torch.ops.aten.add.Tensor"
 };
 
+class Executor;
 class InputChecks;
 
 class ExportedProgram {
@@ -109,6 +110,8 @@ class ExportedProgram {
   // What the graph takes for the user's inputs given; what it gives is in the order of the output specs.
   Values run_graph(const Values& inputs) const;
   const InputChecks& input_checks() const;
+  // Null where the interpreter is to run the graph.
+  std::shared_ptr<const Executor> executor_for(const Values& inputs) const;
   Parts parts_;
   struct Prepared;
   std::shared_ptr<Prepared> prepared_;  // made by the first call

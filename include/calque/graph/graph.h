@@ -141,6 +141,8 @@ class Graph {
   NodeRange<Node> nodes() { return {first_, last_, size_, false}; }
   NodeRange<const Node> nodes() const { return {first_, last_, size_, false}; }
   size_t size() const { return size_; }
+  // Counts what was done to the nodes, their meta aside: who has made something of the graph sees whether it still stands.
+  uint64_t changes() const { return changes_; }
   uint32_t id_bound() const { return static_cast<uint32_t>(storage_.size()); }
 
   std::vector<Node*> node_list() const;  // as they are now
@@ -198,6 +200,7 @@ class Graph {
   Node* first_ = nullptr;
   Node* last_ = nullptr;
   size_t size_ = 0;
+  uint64_t changes_ = 0;
   Node* anchor_ = nullptr;
   bool after_ = true;  // with a null anchor: at the end
   Namespace names_;

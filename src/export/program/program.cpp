@@ -5,10 +5,12 @@
 #include <unordered_set>
 
 #include "calque/base/error.h"
+#include "calque/export/executor.h"
 #include "calque/export/input_checks.h"
 #include "calque/export/verifier.h"
 #include "calque/graph/interpreter.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/mode.h"
 #include "export/capture/build.h"
 #include "export/program/program_module.h"
 #include "export/pt2/pt2_format.h"
@@ -48,7 +50,27 @@ struct ExportedProgram::Prepared {
   std::unique_ptr<const InputChecks> checks;
   std::once_flag looked;
   bool writes_state = false;
+
+  std::mutex mutex;  // of what follows
+  std::shared_ptr<const Executor> executor;
+  ExecutorFactory made_by = nullptr;
+  uint64_t graph_changes = 0;
 };
+
+std::shared_ptr<const Executor> ExportedProgram::executor_for(const Values& inputs) const {
+  const auto has_no_data = [](const Value& v) { return v.is_tensor() ? v.to_tensor().is_fake() : v.expr() != nullptr; };
+  const ExecutorFactory factory = executor_factory();
+  if (!factory || modes_active() || std::any_of(inputs.begin(), inputs.end(), has_no_data)) return nullptr;
+  const std::lock_guard lock(prepared_->mutex);
+  const bool stands = prepared_->executor && prepared_->made_by == factory &&
+                      prepared_->graph_changes == graph().changes() && prepared_->executor->is_current();
+  if (!stands) {
+    prepared_->executor = factory(*this);
+    prepared_->made_by = factory;
+    prepared_->graph_changes = graph().changes();
+  }
+  return prepared_->executor;
+}
 
 bool ExportedProgram::writes_state() const {
   std::call_once(prepared_->looked, [&] {
@@ -96,6 +118,17 @@ Value state_of(const ExportedProgram::Parts& parts, const InputSpec& spec) {
   throw UserError("run: input " + spec.arg.name + " refers to " + spec.target + ", which the program does not hold");
 }
 
+void check_number(const GraphSignature& signature, size_t given) {
+  size_t expected = 0;
+  for (const InputSpec& spec : signature.input_specs) {
+    if (spec.kind != InputKind::user_input) continue;
+    if (expected++ == given)
+      throw UserError("run: " + std::to_string(given) + " inputs were given, " + spec.arg.name + " has none");
+  }
+  if (expected != given)
+    throw UserError("run: expected " + std::to_string(expected) + " inputs, found " + std::to_string(given));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, Tensor>> ExportedProgram::named_parameters() const {
@@ -119,15 +152,13 @@ void ExportedProgram::set_example_inputs(std::optional<ExampleInputs> inputs) {
 // ---- running ----------------------------------------------------------------------------------------------------------
 
 Values ExportedProgram::run_graph(const Values& inputs) const {
+  check_number(parts_.signature, inputs.size());
+  if (const std::shared_ptr<const Executor> executor = executor_for(inputs)) return executor->run(inputs);
   Values all;
   size_t next = 0;
   for (const InputSpec& spec : parts_.signature.input_specs) {
     switch (spec.kind) {
-      case InputKind::user_input:
-        if (next == inputs.size())
-          throw UserError("run: " + std::to_string(inputs.size()) + " inputs were given, " + spec.arg.name + " has none");
-        all.push_back(inputs[next++]);
-        break;
+      case InputKind::user_input: all.push_back(inputs[next++]); break;
       case InputKind::token: all.emplace_back(); break;
       case InputKind::parameter:
       case InputKind::buffer:
@@ -135,8 +166,6 @@ Values ExportedProgram::run_graph(const Values& inputs) const {
       case InputKind::custom_object: all.push_back(state_of(parts_, spec)); break;
     }
   }
-  if (next != inputs.size())
-    throw UserError("run: expected " + std::to_string(next) + " inputs, found " + std::to_string(inputs.size()));
   return Interpreter(graph(), &graph_module().as_owner()).run(all).to_items();
 }
 

@@ -1,0 +1,259 @@
+"""Programs through plans, beside PyTorch (eager and torch.compile), ONNX Runtime and OpenVINO, float32, two threads each, in one run.
+
+Models have random weights of their real sizes. transformers makes each once; PyTorch exports the program that Calque runs, and the ONNX file for the two others. Inputs are the same.
+Rounds alternate between all sides, in changing order. The table shows medians in milliseconds and, behind the slash, processor time (of both threads), which a busy machine disturbs
+less; then Calque over the best peer with a 95 % interval from the rounds. Loading, exporting and compiling is not counted. Every side's result is compared with PyTorch's first.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import time
+import warnings
+
+os.environ["OMP_NUM_THREADS"] = "2"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import transformers as tf  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WORK = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "calque", "bench-models")
+
+
+class First(torch.nn.Module):
+    """The first output, of inputs by position: what all sides can run."""
+
+    def __init__(self, model, names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs):
+        out = self.model(**dict(zip(self.names, inputs)), return_dict=True)
+        return out.logits if "logits" in out else out.last_hidden_state
+
+
+def text(model):
+    return First(model, ["input_ids", "attention_mask"])
+
+
+def ids(batch, length):
+    tokens = torch.tensor([(i * 7919 + 13) % 1000 + 5 for i in range(batch * length)]).view(batch, length)
+    return tokens, torch.ones_like(tokens)
+
+
+def image(batch, size):
+    return (torch.randn(batch, 3, size, size, generator=torch.Generator().manual_seed(0)),)
+
+
+BOTH = ({0: "batch", 1: "length"}, {0: "batch", 1: "length"})
+MODELS = {
+    "bert": (lambda: text(tf.BertModel(tf.BertConfig())), BOTH),
+    "minilm": (lambda: text(tf.BertModel(tf.BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536))), BOTH),
+    "distilbert": (lambda: text(tf.DistilBertModel(tf.DistilBertConfig())), BOTH),
+    "t5": (lambda: text(tf.T5EncoderModel(tf.T5Config(d_model=512, num_layers=6))), BOTH),
+    "gpt2": (lambda: text(tf.GPT2LMHeadModel(tf.GPT2Config(use_cache=False))), BOTH),
+    "resnet": (lambda: First(tf.ResNetForImageClassification(tf.ResNetConfig(num_labels=1000)), ["pixel_values"]), ({0: "batch"},)),
+    "vit": (lambda: First(tf.ViTModel(tf.ViTConfig()), ["pixel_values"]), ({0: "batch"},)),
+}
+ROWS = {
+    "bert 1x16": ("bert", lambda: ids(1, 16)), "bert 1x128": ("bert", lambda: ids(1, 128)), "bert 8x128": ("bert", lambda: ids(8, 128)), "bert 1x512": ("bert", lambda: ids(1, 512)),
+    "minilm 1x16": ("minilm", lambda: ids(1, 16)), "minilm 1x128": ("minilm", lambda: ids(1, 128)), "minilm 32x128": ("minilm", lambda: ids(32, 128)),
+    "distilbert 1x128": ("distilbert", lambda: ids(1, 128)), "t5 encoder 1x128": ("t5", lambda: ids(1, 128)), "gpt2 prefill 1x512": ("gpt2", lambda: ids(1, 512)),
+    "resnet50 1": ("resnet", lambda: image(1, 224)), "resnet50 8": ("resnet", lambda: image(8, 224)), "vit 1": ("vit", lambda: image(1, 224)),
+}
+
+
+def make(name):
+    """The model; its program and ONNX file are made where they are not there yet."""
+    build, dims = MODELS[name]
+    torch.manual_seed(0)
+    model = build().eval()
+    example = next(inputs for row, (m, inputs) in ROWS.items() if m == name)()
+    example = tuple(x.repeat(2, *[1] * (x.dim() - 1)) for x in example)
+    program, onnx = (os.path.join(WORK, name + ending) for ending in (".pt2", ".onnx"))
+    names = [f"input{i}" for i in range(len(example))]
+    if not os.path.exists(program):
+        sizes = {"batch": torch.export.Dim("batch", min=1, max=64), "length": torch.export.Dim("length", min=2, max=512)}
+        shapes = (tuple({d: sizes[n] for d, n in dim.items()} for dim in dims),)
+        torch.export.save(torch.export.export(model, example, strict=False, dynamic_shapes=shapes), program + ".part.pt2")
+        os.replace(program + ".part.pt2", program)
+    if not os.path.exists(onnx):
+        torch.onnx.export(model, example, onnx + ".part", input_names=names, output_names=["out"], dynamic_axes={n: dict(d) for n, d in zip(names, dims)}, dynamo=False)
+        os.replace(onnx + ".part", onnx)
+    return model, program, onnx
+
+
+class Side:
+    def prepare(self, inputs):
+        self.inputs = inputs
+
+    def timed(self, times):
+        """Median milliseconds of `times` runs, and processor time of one."""
+        spent, before = [], time.process_time()
+        for _ in range(times):
+            start = time.perf_counter()
+            self.once()
+            spent.append(time.perf_counter() - start)
+        return statistics.median(spent) * 1e3, (time.process_time() - before) / times * 1e3
+
+
+class Eager(Side):
+    name = "PyTorch " + torch.__version__
+
+    def __init__(self, model, program, onnx):
+        self.model = model
+
+    @torch.inference_mode()
+    def once(self):
+        return self.model(*self.inputs).numpy()
+
+
+class Compiled(Eager):
+    name = "torch.compile"
+
+    def __init__(self, model, program, onnx):
+        self.model = torch.compile(model, dynamic=False)
+
+
+class Onnx(Side):
+    name = "ONNX Runtime"
+
+    def __init__(self, model, program, onnx):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = 2, 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1")
+        self.session = onnxruntime.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
+
+    def prepare(self, inputs):
+        self.inputs = {i.name: x.numpy() for i, x in zip(self.session.get_inputs(), inputs)}
+
+    def once(self):
+        return self.session.run(None, self.inputs)[0]
+
+
+class OpenVino(Side):
+    name = "OpenVINO"
+
+    def __init__(self, model, program, onnx):
+        import openvino
+        core = openvino.Core()
+        core.set_property("CPU", {"INFERENCE_NUM_THREADS": 2, "INFERENCE_PRECISION_HINT": "f32"})
+        self.model = core.compile_model(onnx, "CPU", {"PERFORMANCE_HINT": "LATENCY"})
+
+    def prepare(self, inputs):
+        self.inputs = [x.numpy() for x in inputs][: len(self.model.inputs)]
+
+    def once(self):
+        return self.model(self.inputs)[0]
+
+
+class Calque(Side):
+    name, how = "Calque", "plan"
+
+    def __init__(self, model, program, onnx):
+        self.process = subprocess.Popen([os.path.join(ROOT, "build/release/bin/bench_models")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.plan_ms = self.ask("load", "m", program, self.how)[0] / 1e6
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return [int(x) for x in self.process.stdout.readline().split()]
+
+    def prepare(self, inputs):
+        path = os.path.join(WORK, f"inputs-{os.getpid()}.safetensors")
+        names = ["inputs_0", "inputs_1"] if len(inputs) > 1 else ["inputs_0"]
+        save_file(dict(zip(names, (x.contiguous() for x in inputs))), path)
+        self.ask("inputs", "m", path)
+        os.remove(path)
+
+    def once(self):
+        path = os.path.join(WORK, f"outputs-{os.getpid()}.safetensors")
+        self.ask("outputs", "m", path)
+        out = load_file(path)["0"].numpy()
+        os.remove(path)
+        return out
+
+    def timed(self, times):
+        return tuple(x / 1e6 for x in self.ask("run", "m", times))
+
+
+class Interpreted(Calque):
+    name, how = "Calque, interpreter", "eager"
+
+
+def measure(row, options):
+    name, inputs = ROWS[row]
+    model, program, onnx = make(name)
+    kinds = [Calque] + ([Interpreted] if options.interpreter else []) + [k for k in (Eager, Compiled, Onnx, OpenVino) if k.name.split()[0].lower() not in options.without]
+    sides, expected = [], None
+    with torch.inference_mode():
+        expected = model(*inputs()).numpy()
+    for kind in kinds:
+        side = kind(model, program, onnx)
+        side.prepare(inputs())
+        worst = float(np.abs(side.once() - expected).max())
+        if not worst < 1e-3:
+            print(f"# {row}: {side.name} differs from PyTorch by {worst:.2g}", flush=True)
+        sides.append(side)
+    times = {s.name: [] for s in sides}
+    order = list(sides)
+    estimate = max(s.timed(2)[0] for s in sides)
+    repeat = max(1, min(20, int(options.round_ms / estimate)))
+    for _ in range(options.rounds):
+        random.shuffle(order)
+        for side in order:
+            times[side.name].append(side.timed(repeat))
+    middle = {n: (statistics.median(t[0] for t in ts), statistics.median(t[1] for t in ts)) for n, ts in times.items()}
+    peers = [n for n in middle if not n.startswith("Calque")]
+    out = {"row": row, "plan_ms": sides[0].plan_ms, "ms": {n: m[0] for n, m in middle.items()}, "processor_ms": {n: m[1] for n, m in middle.items()}}
+    if peers:
+        best = min(peers, key=lambda n: middle[n][0])
+        ratios = sorted(b[0] / c[0] for b, c in zip(times[best], times["Calque"]))
+        cut = max(0, int(len(ratios) * 0.025))
+        out.update(best=best, ratio=middle[best][0] / middle["Calque"][0], interval=[ratios[cut], ratios[-1 - cut]],
+                   eager_ratio=middle[Eager.name][0] / middle["Calque"][0] if Eager.name in middle else None)
+    for side in sides:
+        if isinstance(side, Calque):
+            side.process.stdin.close()
+            side.process.wait()
+    return out
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--rows", nargs="*", default=list(ROWS), help="names, or parts of names")
+    p.add_argument("--rounds", type=int, default=15)
+    p.add_argument("--round-ms", type=float, default=300, help="about so long each side runs in a round")
+    p.add_argument("--without", nargs="*", default=["torch.compile"], help="peers that are left out (pytorch, torch.compile, onnx, openvino); by default torch.compile, which compiles for a minute a row")
+    p.add_argument("--interpreter", action="store_true", help="Calque's interpreter too")
+    p.add_argument("--json", help="a file to write")
+    options = p.parse_args()
+    os.makedirs(WORK, exist_ok=True)
+    warnings.filterwarnings("ignore")
+    tf.logging.set_verbosity_error()
+    torch.set_num_threads(2)
+    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?")
+    print(f"# {cpu}, 2 threads, float32, {options.rounds} rounds; ms / processor ms", flush=True)
+    results = []
+    for row in [r for r in ROWS if any(part in r for part in options.rows)]:
+        r = measure(row, options)
+        results.append(r)
+        cells = "  ".join(f"{n} {r['ms'][n]:.1f}/{r['processor_ms'][n]:.0f}" for n in r["ms"])
+        verdict = f"  best peer/Calque {r['ratio']:.2f} [{r['interval'][0]:.2f}, {r['interval'][1]:.2f}]" if "best" in r else ""
+        print(f"{row:18}  {cells}{verdict}  plan made in {r['plan_ms']:.0f} ms", flush=True)
+    compared = [r for r in results if "best" in r]
+    if compared:
+        print(f"# geometric mean: {statistics.geometric_mean([r['ratio'] for r in compared]):.2f} of the best peer's speed", flush=True)
+    if options.json:
+        with open(options.json, "w") as f:
+            json.dump({"processor": cpu, "rows": results}, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+#include <unordered_map>
+
+#include "calque/base/error.h"
+#include "calque/graph/interpreter.h"
+#include "calque/op/mode.h"
+#include "graph/passes/mutation.h"
+#include "run/passes/passes.h"
+
+namespace calque::run {
+namespace {
+
+class StateFolding {
+ public:
+  explicit StateFolding(PassInput& input)
+      : input_(input), graph_(input.module.graph()), mutations_(graph_), values_(graph_.id_bound()), known_(graph_.id_bound()) {}
+
+  bool run() {
+    const NoModesScope plain;
+    const GradModeScope grad(true);  // what depends on a parameter wants a gradient, wherever the plan is made
+    const std::vector<bool> kept = returned();
+    for (const Node* n : graph_.nodes())
+      if (!kept[n->id()]) evaluate(*n);
+    bool changed = false;
+    for (Node* n : graph_.node_list())
+      if (known_[n->id()] && n->kind() != NodeKind::get_attr && feeds_others(*n)) changed |= replace(*n);
+    return graph_.eliminate_dead_code() || changed;
+  }
+
+ private:
+  // What the graph gives away, or what may share memory with that: the caller may write it.
+  std::vector<bool> returned() const {
+    std::vector<bool> out(graph_.id_bound());
+    for (const Node* n : graph_.nodes().reversed()) {
+      const bool hands_on = n->kind() == NodeKind::output || (out[n->id()] && may_share_memory(*n));
+      for (size_t i = 0; hands_on && i < n->num_input_nodes(); ++i) out[n->input_node(i)->id()] = true;
+    }
+    return out;
+  }
+  static bool may_share_memory(const Node& n) {
+    const Operator* op = n.op();
+    if (!op) return true;
+    if (op->has_tag(Tag::view) || op->has_tag(Tag::may_alias) || op->is_composite()) return true;
+    for (const SchemaArgument& r : op->schema().returns)
+      if (!r.alias.empty()) return true;
+    return false;
+  }
+
+  bool may_fold(const Node& n) const {
+    if (n.kind() == NodeKind::get_attr)
+      return input_.module.find_tensor(n.target().text()) && !input_.written.contains(n.target().text()) &&
+             !mutations_.is_written(n);
+    if (n.kind() != NodeKind::call_function || n.target().is_text() || n.is_impure() || mutations_.is_written(n)) return false;
+    return !n.op() || !n.op()->has_tag(Tag::data_dependent);
+  }
+
+  void evaluate(const Node& n) {
+    if (!may_fold(n)) return;
+    size_t bytes = 0;
+    for (size_t i = 0; i < n.num_input_nodes(); ++i) {
+      if (!known_[n.input_node(i)->id()]) return;
+      bytes += size_of(values_[n.input_node(i)->id()]);
+    }
+    const NodeFn value_of = [&](Node* input) { return values_[input->id()]; };
+    try {
+      Value value = run_node(n, map_nodes(n.args(), value_of), map_nodes(n.kwargs(), value_of), &input_.module.as_owner());
+      if (!may_keep(value, bytes)) return;
+      values_[n.id()] = std::move(value);
+      known_[n.id()] = true;
+    } catch (const UserError&) {
+      // It would fail when the graph runs; then it says so itself.
+    }
+  }
+
+  static size_t size_of(const Value& v) {
+    if (v.is_tensor()) return v.to_tensor().is_fake() ? 0 : v.to_tensor().nbytes();
+    size_t bytes = 0;
+    if (v.is_sequence())
+      for (const Value& item : v.to_items()) bytes += size_of(item);
+    return bytes;
+  }
+  // A result that is larger than what it was made from costs more to keep than to make.
+  static bool may_keep(const Value& v, size_t input_bytes) {
+    constexpr size_t small = 1 << 20;
+    if (v.is_tensor() && v.to_tensor().is_fake()) return false;
+    return size_of(v) <= std::max(small, input_bytes);
+  }
+
+  bool feeds_others(const Node& n) const {
+    for (const Node* user : n.users())
+      if (!known_[user->id()]) return true;
+    return false;
+  }
+
+  bool replace(Node& n) {
+    const Value& value = values_[n.id()];
+    if (value.is_container()) return false;
+    if (!value.is_tensor()) {
+      const NodeFn literal = [&](Node* x) { return x == &n ? value : Value(x); };
+      for (Node* user : n.users().list())
+        user->set_args_kwargs(map_nodes(user->args(), literal), map_nodes(user->kwargs(), literal));
+      return true;
+    }
+    std::string path;
+    do path = "_folded" + std::to_string(next_++);
+    while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
+    if (note_sources(n, value.to_tensor())) input_.state.add_made(value.to_tensor().nbytes());
+    input_.module.set_attribute(path, Attribute(value.to_tensor()));
+    const auto scope = graph_.inserting_before(&n);
+    Node* constant = graph_.get_attr(path);
+    constant->meta = n.meta;
+    n.replace_all_uses_with(constant);
+    return true;
+  }
+
+  // Enters the state that the tensor was computed from. False for a view of it, which has what the state has at any time.
+  bool note_sources(const Node& n, const Tensor& made) {
+    std::vector<const Node*> pending{&n};
+    std::vector<bool> seen(graph_.id_bound());
+    std::vector<Tensor> sources;
+    while (!pending.empty()) {
+      const Node* at = pending.back();
+      pending.pop_back();
+      if (seen[at->id()]) continue;
+      seen[at->id()] = true;
+      if (at->kind() == NodeKind::get_attr) sources.push_back(values_[at->id()].to_tensor());
+      for (size_t i = 0; i < at->num_input_nodes(); ++i) pending.push_back(at->input_node(i));
+    }
+    if (sources.size() == 1 && sources[0].storage().get() == made.storage().get()) return false;
+    for (const Tensor& t : sources) input_.state.add(t);
+    return true;
+  }
+
+  PassInput& input_;
+  Graph& graph_;
+  Mutations mutations_;
+  Values values_;
+  std::vector<bool> known_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+bool fold_state(PassInput& input) { return StateFolding(input).run(); }
+
+}  // namespace calque::run

@@ -1,0 +1,15 @@
+// The passes by themselves; plan_passes() has them in order.
+#pragma once
+
+#include "calque/run/passes.h"
+
+namespace calque::run {
+
+// Calls whose result nobody uses go.
+bool remove_unused(PassInput& input);
+// Equal calls are made once (graph/passes.h).
+bool share_equal_calls(PassInput& input);
+// What depends on the state and on literals alone is computed now. What the graph writes, returns or draws at random is not.
+bool fold_state(PassInput& input);
+
+}  // namespace calque::run

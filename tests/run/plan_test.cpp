@@ -1,0 +1,293 @@
+// Plans: what they give, what they keep, and that they see what changes.
+#include "calque/run/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "calque/base/error.h"
+#include "calque/export/executor.h"
+#include "calque/graph/interpreter.h"
+#include "calque/graph/text.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
+#include "calque/op/index.h"
+#include "calque/run/passes.h"
+#include "calque/trace/fake.h"
+#include "export/export_support.h"
+#include "support/error_support.h"
+
+namespace calque::plan_test {
+namespace {
+
+using ::testing::HasSubstr;
+using test::error_of;
+
+Tensor numbers(int64_t rows, int64_t columns) {
+  return (arange(rows * columns, DType::float32) * 0.25 - 1).view({rows, columns});
+}
+
+std::shared_ptr<GraphModule> module_of(std::string_view text, const Attributes& attributes = {}) {
+  return std::make_shared<GraphModule>(attributes, parse_graph(text));
+}
+
+constexpr const char* chain = R"(
+  %x = placeholder
+  %y = placeholder
+  %add = aten.add.Tensor(%x, %y, alpha=2)
+  %size = aten.sym_size.int(%add, 0)
+  %double = operator.mul(%size, 2)
+  %view = aten.view.default(%add, [%double, -1])
+  %relu = aten.relu.default(%view)
+  %cat = aten.cat.default([%relu, %view], 1)
+  return (%cat, %double))";
+
+TEST(Plan, gives_what_the_interpreter_gives_at_every_size) {
+  const auto module = module_of(chain);
+  const auto plan = Plan::make(*module);
+  for (const int64_t rows : {2, 5, 1, 2}) {
+    const Values inputs{numbers(rows, 6), numbers(rows, 6)};
+    EXPECT_TRUE(same(plan->run(inputs), Interpreter(module->graph()).run(inputs))) << rows;
+  }
+}
+
+TEST(Plan, calls_functions_methods_and_modules) {
+  const auto linear = std::make_shared<Linear>(6, 3);
+  const auto module = module_of(R"(
+    %x = placeholder
+    %y = placeholder
+    %add = operator.add(%x, %y)
+    %relu = call_method[relu](%add)
+    %linear = call_module[linear](%relu)
+    %split = torch.split(%linear, 2, dim=1)
+    %item = operator.getitem(%split, 1)
+    %last = operator.getitem(%split, -1)
+    return {'a': %item, 'b': [%last, %x]})",
+                                {{"linear", Attribute(linear)}});
+  const Values inputs{numbers(2, 6), 1.5};
+  EXPECT_TRUE(same(Plan::make(*module)->run(inputs), Interpreter(module->graph(), &module->as_owner()).run(inputs)));
+}
+
+TEST(Plan, numbers_and_none_stand_where_tensors_may) {
+  const auto module = module_of(R"(
+    %x = placeholder
+    %y = placeholder
+    %bias = placeholder
+    %add = aten.add.Tensor(%x, %y)
+    %linear = aten.linear.default(%add, %x, %bias)
+    return %linear)");
+  const auto plan = Plan::make(*module);
+  for (const Values& inputs : {Values{numbers(3, 3), 2, Value()}, Values{numbers(3, 3), numbers(3, 3), numbers(1, 3).view({3})}})
+    EXPECT_TRUE(same(plan->run(inputs), Interpreter(module->graph()).run(inputs)));
+}
+
+TEST(Plan, placeholders_have_defaults_and_too_many_inputs_are_refused) {
+  Graph g;
+  Node* x = g.placeholder("x");
+  Node* y = g.placeholder("y", 3.5);
+  g.output(g.call_function("operator.add", {x, y}));
+  const auto plan = Plan::make(GraphModule(std::move(g)));
+  EXPECT_EQ(plan->run({1.0}).to_float(), 4.5);
+  EXPECT_EQ(plan->run({1.0, 2.0}).to_float(), 3.0);
+  EXPECT_THAT(error_of([&] { plan->run({}); }),
+              HasSubstr("Expected positional argument for parameter x, but one was not passed in!"));
+  EXPECT_THAT(error_of([&] { plan->run({1, 2, 3}); }), HasSubstr("takes 2 inputs, found 3"));
+}
+
+TEST(Plan, errors_say_what_the_interpreter_says) {
+  const auto module = module_of(chain);
+  const auto plan = Plan::make(*module);
+  for (const Values& inputs : {Values{numbers(2, 6), numbers(3, 6)}, Values{numbers(2, 6), "text"}, Values{Value(), 1}}) {
+    const std::string expected = error_of([&] { Interpreter(module->graph()).run(inputs); });
+    EXPECT_FALSE(expected.empty());
+    EXPECT_EQ(error_of([&] { plan->run(inputs); }), expected);
+  }
+  EXPECT_TRUE(same(plan->run({numbers(2, 6), 1}), Interpreter(module->graph()).run({numbers(2, 6), 1})));
+}
+
+TEST(Plan, unknown_operators_are_named_when_it_runs) {
+  const auto plan = Plan::make(*module_of("%x = placeholder\n%y = torch.ops.mylib.send.default(%x)\nreturn %y"));
+  EXPECT_THAT(error_of([&] { plan->run({1}); }), HasSubstr("operators that Calque does not have:\n  %y: "));
+}
+
+TEST(Plan, values_go_after_their_last_use) {
+  const auto module = module_of(R"(
+    %x = placeholder
+    %unused = placeholder
+    %neg = aten.neg.default(%x)
+    %dead = aten.relu.default(%x)
+    %last = aten.abs.default(%neg)
+    return %last)");
+  PlanOptions plain;
+  plain.optimize = false;
+  const auto plan = Plan::make(*module, plain);
+  std::map<std::string, Tensor> seen;
+  size_t alive_before_the_last = 0;
+  plan->run_watched({numbers(2, 2), 1}, [&](const Node& n, const Value& v) {
+    if (n.name() == "last") alive_before_the_last = seen.at("neg").use_count() + seen.at("dead").use_count();
+    seen[n.name()] = v.to_tensor();
+  });
+  EXPECT_EQ(alive_before_the_last, 3U);  // neg is still read, dead is not
+  EXPECT_EQ(seen.at("neg").use_count(), 1U);
+  EXPECT_THAT(plan->describe(), HasSubstr("#3 %dead = aten.relu.default(%x)  - "));
+}
+
+TEST(Plan, writes_what_the_graph_writes) {
+  const auto module = module_of(R"(
+    %x = placeholder
+    %row = aten.select.int(%x, 0, 0)
+    %fill = aten.fill_.Scalar(%row, 7.0)
+    %sum = aten.sum.default(%x)
+    return (%sum, %row))");
+  const auto plan = Plan::make(*module);
+  const Tensor x = numbers(2, 3), y = numbers(2, 3);
+  EXPECT_TRUE(same(plan->run({x}), Interpreter(module->graph()).run({y})));
+  EXPECT_TRUE(equal(x, y));
+}
+
+TEST(Plan, any_number_of_threads_call_one_plan) {
+  const auto module = module_of(chain);
+  const auto plan = Plan::make(*module);
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int64_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 50; ++i) {
+        const Values inputs{numbers(t + 1, 4), numbers(t + 1, 4)};
+        right += same(plan->run(inputs), Interpreter(module->graph()).run(inputs));
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, 400);
+}
+
+TEST(Plan, runs_on_tensors_without_data_and_under_modes) {
+  const auto plan = Plan::make(*module_of(chain));
+  const auto fake = FakeMode::make();
+  const Tensor x = fake->from_tensor(numbers(4, 6));
+  EXPECT_EQ(plan->call({x, x}).at(0).to_tensor().sizes(), IntList({8, 6}));
+  const ModeScope scope(*fake);
+  EXPECT_TRUE(plan->call({x, x}).at(0).to_tensor().is_fake());
+}
+
+// ---- state ------------------------------------------------------------------------------------------------------------
+
+TEST(PlanState, what_depends_on_the_state_alone_is_computed_once) {
+  const Tensor weight = numbers(2, 3);
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[weight]
+    %exp = aten.exp.default(%w)
+    %t = aten.t.default(%exp)
+    %y = aten.mm.default(%x, %t)
+    return %y)",
+                                {{"weight", Attribute(weight)}});
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->num_steps(), 1U);
+  EXPECT_EQ(plan->packed_bytes(), 24U);
+  EXPECT_TRUE(plan->is_current());
+  weight.fill_(1.0);
+  EXPECT_FALSE(plan->is_current());
+}
+
+TEST(PlanState, views_of_the_state_stay_right_when_it_is_written) {
+  const Tensor weight = numbers(2, 3);
+  const auto module = module_of("%x = placeholder\n%w = get_attr[w]\n%t = aten.t.default(%w)\n%y = aten.mm.default(%x, %t)\nreturn %y",
+                                {{"w", Attribute(weight)}});
+  const auto plan = Plan::make(*module);
+  weight.fill_(1.0);
+  EXPECT_TRUE(plan->is_current());
+  EXPECT_TRUE(same(plan->run({numbers(1, 3)}), Interpreter(module->graph(), &module->as_owner()).run({numbers(1, 3)})));
+}
+
+TEST(PlanState, what_is_returned_or_written_is_made_anew_by_each_call) {
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[w]
+    %given = aten.exp.default(%w)
+    %part = aten.t.default(%given)
+    %written = aten.neg.default(%w)
+    %add = aten.add_.Tensor(%written, %x)
+    return (%part, %add))",
+                                {{"w", Attribute(numbers(2, 2))}});
+  const auto plan = Plan::make(*module);
+  const Value expected = Interpreter(module->graph(), &module->as_owner()).run({numbers(2, 2)});
+  plan->call({numbers(2, 2)}).at(0).to_tensor().fill_(9.0);
+  EXPECT_TRUE(same(plan->run({numbers(2, 2)}), expected));
+}
+
+TEST(PlanState, programs_see_their_parameters_change) {
+  LinearModel model;
+  const ExportedProgram program = export_program(model, {numbers(2, 3)}).run_decompositions();
+  const Tensor before = program.call({numbers(2, 3)}).to_tensor();
+  {
+    const NoGradGuard no_grad;
+    program.named_parameters()[0].second.mul_(2.0);
+  }
+  const Tensor after = program.call({numbers(2, 3)}).to_tensor();
+  EXPECT_FALSE(equal(before, after));
+  EXPECT_TRUE(same(after, model(numbers(2, 3))));
+}
+
+TEST(PlanState, buffers_count_calls) {
+  CountingModel model;
+  ExportedProgram program = export_program(model, {numbers(2, 3)});
+  for (const ExportedProgram& p : {program, program.run_decompositions()}) {
+    const Tensor first = p.call({zeros({2, 3})}).to_tensor();
+    EXPECT_TRUE(equal(p.call({zeros({2, 3})}).to_tensor(), first + 1));
+  }
+}
+
+TEST(PlanState, programs_see_their_graph_change) {
+  LinearModel model;
+  ExportedProgram program = export_program(model, {numbers(2, 3)});
+  const Tensor before = program.call({numbers(2, 3)}).to_tensor();
+  Node* output = program.graph().output_node();
+  Node* result = output->args()[0].to_items()[0].to_node();
+  const auto scope = program.graph().inserting_before(output);
+  output->set_args({tuple({program.graph().call_function("aten.neg.default", {result})})});
+  EXPECT_TRUE(equal(program.call({numbers(2, 3)}).to_tensor(), before.neg()));
+}
+
+// ---- programs ---------------------------------------------------------------------------------------------------------
+
+size_t executors_made = 0;
+
+TEST(Executors, are_made_once_and_can_be_left_to_the_interpreter) {
+  LinearModel model;
+  const ExportedProgram program = export_program(model, {numbers(2, 3)});
+  const ExecutorFactory before = executor_factory();
+  executors_made = 0;
+  set_executor_factory([](const ExportedProgram& p) {
+    ++executors_made;
+    return make_plan_executor(p);
+  });
+  const Tensor planned = program.call({numbers(2, 3)}).to_tensor();
+  program.call({numbers(2, 3)});
+  EXPECT_EQ(executors_made, 1U);
+  set_executor_factory(nullptr);
+  const Tensor interpreted = program.call({numbers(2, 3)}).to_tensor();
+  set_executor_factory(before);
+  EXPECT_EQ(executors_made, 1U);
+  EXPECT_TRUE(equal(planned, interpreted));
+}
+
+// ---- passes -----------------------------------------------------------------------------------------------------------
+
+TEST(Passes, can_be_left_out_by_name) {
+  const auto module = module_of("%x = placeholder\n%a = aten.neg.default(%x)\nreturn %x");
+  EXPECT_EQ(Plan::make(*module)->num_steps(), 0U);
+  PlanOptions without;
+  without.without = {"remove_unused", "fold_state", "share_equal_calls"};
+  std::vector<std::string> names;
+  without.after_pass = [&](const std::string& name, const GraphModule&) { names.push_back(name); };
+  EXPECT_GE(Plan::make(*module, without)->num_steps(), 1U);
+  EXPECT_EQ(names.front(), "");
+  without.without = {"remove_unusde"};
+  EXPECT_THAT(error_of([&] { Plan::make(*module, without); }),
+              HasSubstr("no pass is called 'remove_unusde'; the passes are remove_unused, "));
+}
+
+}  // namespace
+}  // namespace calque::plan_test
