@@ -12,9 +12,10 @@ namespace calque {
 #ifdef CALQUE_STATIC  // what a static program loaded would bring a second C library
 
 void load_operator_library(const std::string& path) {
-  throw UserError(ErrorKind::unsupported_operator,
-                  "cannot load the operator library " + path +
-                      ": this program is linked statically and cannot load code; use one that is built without CALQUE_STATIC");
+  throw UserError(
+      ErrorKind::unsupported_operator,
+      "cannot load the operator library " + path +
+          ": this program is linked statically and cannot load code; use one that is built without CALQUE_STATIC");
 }
 
 #else
