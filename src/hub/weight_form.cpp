@@ -8,7 +8,6 @@
 
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/views.h"
 
 namespace calque {
 

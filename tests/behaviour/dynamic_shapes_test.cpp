@@ -4,10 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
-#include "calque/op/aten/matmul.h"
-#include "calque/op/aten/random.h"
-#include "calque/op/aten/splitting.h"
 #include "calque/op/index.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"

@@ -5,10 +5,8 @@
 
 #include "calque/nn/functional.h"
 #include "calque/nn/nn.h"
-#include "calque/op/aten/convolution.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/matmul.h"
 #include "calque/op/aten/pooling.h"
 #include "calque/op/aten/random.h"
 #include "export/export_support.h"

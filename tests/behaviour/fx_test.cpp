@@ -17,7 +17,6 @@
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
-#include "calque/op/aten/random.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"

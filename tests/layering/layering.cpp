@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <regex>
+#include <set>
 #include <stdexcept>
 
 namespace calque::layering {
@@ -215,6 +216,62 @@ std::vector<std::string> find_operator_names(const fs::path& root) {
       for (const int line : lines_with_literal(text, "aten::"))
         found.push_back(name + ":" + std::to_string(line) +
                         ": an operator by its name; say it in the stanza or in op/well_known.h");
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+namespace {
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The words of a source that may be functions: what follows a dot or an arrow is a member. Includes, comments and the texts of
+// literals do not count.
+std::set<std::string> free_words(const std::string& text) {
+  static const std::regex token(R"re(//[^\n]*|#\s*include[^\n]*|"(?:\\.|[^"\\\n])*"|(\.|->)?\b([A-Za-z_]\w*))re");
+  std::set<std::string> words;
+  for (std::sregex_iterator match(text.begin(), text.end(), token), end; match != end; ++match)
+    if ((*match)[2].matched && !(*match)[1].matched) words.insert((*match)[2]);
+  return words;
+}
+
+// The functions that a family's header declares, one a line.
+std::set<std::string> declared_functions(const fs::path& header) {
+  static const std::regex name_before_arguments(R"re(\b(\w+)\()re");
+  std::set<std::string> names;
+  std::ifstream in(header);
+  std::string line;
+  for (std::smatch match; std::getline(in, line);)
+    if (!line.starts_with("//") && std::regex_search(line, match, name_before_arguments)) names.insert(match[1]);
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> find_needless_families(const fs::path& root, const fs::path& headers) {
+  std::map<std::string, std::set<std::string>> names_of;  // by the path in the include
+  for (const auto& header : fs::directory_iterator(headers))
+    names_of["calque/op/aten/" + header.path().filename().string()] = declared_functions(header);
+  static const std::regex include_line(R"re(#include "(calque/op/aten/\w+\.h)")re");
+  std::vector<std::string> found;
+  for (const char* folder : {"include/calque", "src", "tests", "examples", "bench", "fuzz"}) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& file : fs::recursive_directory_iterator(root / folder)) {
+      if (!file.is_regular_file() || !is_source(file.path())) continue;
+      const std::string text = read_text(file);
+      std::sregex_iterator include(text.begin(), text.end(), include_line);
+      if (include == std::sregex_iterator()) continue;
+      const std::set<std::string> words = free_words(text);
+      for (; include != std::sregex_iterator(); ++include) {
+        const std::set<std::string>& names = names_of[(*include)[1]];
+        if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return words.contains(name); }))
+          found.push_back(fs::relative(file.path(), root).string() + ": includes " + (*include)[1].str() +
+                          " and calls none of it");
+      }
     }
   }
   std::sort(found.begin(), found.end());

@@ -27,4 +27,8 @@ std::vector<std::string> find_thread_locals(const std::filesystem::path& root);
 /// in its stanza, and who means one operator takes it from op/well_known.h.
 std::vector<std::string> find_operator_names(const std::filesystem::path& root);
 
+/// One line for each `#include "calque/op/aten/<family>.h"` in the tree of a file that names no operator of that family: it
+/// would be compiled again for nothing. `headers` is the folder of the families' headers.
+std::vector<std::string> find_needless_families(const std::filesystem::path& root, const std::filesystem::path& headers);
+
 }  // namespace calque::layering

@@ -70,6 +70,11 @@ TEST(Layering, an_operator_of_any_family_reaches_a_fifth_of_the_sources_at_most)
   }
 }
 
+TEST(Layering, sources_include_only_families_whose_operators_they_call) {
+  const fs::path headers = fs::path(test::program_folder()).parent_path() / "generated/include/calque/op/aten";
+  for (const auto& needless : find_needless_families(test::source_folder(), headers)) ADD_FAILURE() << needless;
+}
+
 // A test's name says a behaviour in words, behind the ids of the rows that it stands for: T042_views_keep_their_base.
 TEST(Layering, tests_are_named_in_one_style) {
   const std::regex declares(R"re(^TEST(?:_F|_P)?\((\w+), (\w+)\).*)re");

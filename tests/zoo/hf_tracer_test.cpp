@@ -20,7 +20,6 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/loss.h"
 #include "calque/nn/typed.h"
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/getitem.h"

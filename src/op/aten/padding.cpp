@@ -174,15 +174,15 @@ Tensor pad_by(const Tensor& self, SymIntList pad, int64_t mode, std::optional<do
   if (pad.size() == 2 && (n == 2 || n == 3)) {
     if (mode == reflect) return self.reflection_pad1d(pad);
     if (mode == replicate) return self.replication_pad1d(pad);
-    if (mode == circular) return self._pad_circular(pad);
+    if (mode == circular) return _pad_circular(self, pad);
   } else if (pad.size() == 4 && (n == 3 || n == 4)) {
     if (mode == reflect) return self.reflection_pad2d(pad);
     if (mode == replicate) return self.replication_pad2d(pad);
-    if (mode == circular) return self._pad_circular(pad);
+    if (mode == circular) return _pad_circular(self, pad);
   } else if (pad.size() == 6 && (n == 4 || n == 5)) {
     if (mode == reflect) return self.reflection_pad3d(pad);
     if (mode == replicate) return self.replication_pad3d(pad);
-    if (mode == circular) return self._pad_circular(pad);
+    if (mode == circular) return _pad_circular(self, pad);
   }
   throw UserError(
       ErrorKind::unsupported_operator,

@@ -33,8 +33,8 @@ const std::set<std::string_view> hand_written_methods = {"size",          "strid
                                                          "sym_numel",     "sym_storage_offset",
                                                          "is_same_size",  "device"};
 
-// PyTorch has no method of that name.
-const std::set<std::string_view> functions_alone = {"_grouped_mm"};
+// A name that begins with an underscore is an operator's own business: a function, no method.
+bool is_internal(std::string_view name) { return name.starts_with("_"); }
 
 std::string read(const fs::path& path) {
   std::ifstream in(path);
@@ -235,7 +235,7 @@ class Generator {
     const bool starts_with_self = !s.arguments.empty() && s.arguments[0].name == "self";
     const bool functional = starts_with_self && s.arguments[0].type == SchemaType{} && !s.arguments.back().is_written();
     const bool in_place = starts_with_self && s.name.ends_with("_");
-    if ((!functional && !in_place) || hand_written_methods.contains(s.name) || functions_alone.contains(s.name)) return;
+    if ((!functional && !in_place) || hand_written_methods.contains(s.name) || is_internal(s.name)) return;
     const Front m = make_front(s, form.cpp_name, family, true, methods_);
     methods +=
         "  " + return_type(s) + " " + form.cpp_name + "(" + m.declaration + ") const;\n" + number_front(form, m, true);

@@ -11,7 +11,6 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/convolution.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/embedding.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/joining.h"

@@ -10,7 +10,6 @@
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
-#include "calque/op/aten/views.h"
 
 namespace calque {
 

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/tensor/generator.h"
 #include "speech_encoder.h"

@@ -12,12 +12,10 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/joining.h"
-#include "calque/op/aten/masking.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/shaping.h"
-#include "calque/op/aten/views.h"
 #include "child_if.h"
 
 namespace calque {

@@ -1,7 +1,6 @@
 #include "vit_layers.h"
 
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/views.h"
 
 namespace calque {
 

@@ -6,7 +6,6 @@
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"

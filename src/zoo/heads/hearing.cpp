@@ -4,7 +4,6 @@
 
 #include "../blocks/encoder_decoder.h"
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
 #include "losses.h"
 
 namespace calque {

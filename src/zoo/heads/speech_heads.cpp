@@ -8,7 +8,6 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/indexing.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/ternary.h"

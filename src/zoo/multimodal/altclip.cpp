@@ -5,7 +5,6 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
-#include "calque/op/aten/norms.h"
 #include "calque/op/aten/scans.h"
 #include "calque/op/aten/unary.h"
 #include "zoo/blocks/bert_embeddings.h"

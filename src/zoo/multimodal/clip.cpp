@@ -6,7 +6,6 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/matmul.h"
-#include "calque/op/aten/norms.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
 #include "zoo/blocks/clip_layers.h"

@@ -3,7 +3,6 @@
 #include "calque/nn/convolution.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/reductions.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/child_if.h"

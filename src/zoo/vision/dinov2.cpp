@@ -4,7 +4,6 @@
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/joining.h"
-#include "calque/op/aten/norms.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/splitting.h"
 #include "zoo/blocks/bert_encoder.h"

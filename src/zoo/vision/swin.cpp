@@ -1,6 +1,5 @@
 // Swin: attention within windows that shift, in stages that halve the picture.
 #include "calque/hub/registry.h"
-#include "calque/op/aten/norms.h"
 #include "zoo/blocks/child_if.h"
 #include "zoo/blocks/swin_layers.h"
 #include "zoo/heads/vision_heads.h"

@@ -4,7 +4,6 @@
 #include "calque/nn/init.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/joining.h"
-#include "calque/op/aten/norms.h"
 #include "zoo/blocks/bert_encoder.h"
 #include "zoo/blocks/vit_layers.h"
 #include "zoo/heads/vision_heads.h"
