@@ -1,5 +1,12 @@
 # `cmake --install`, and what find_package(calque) reads.
 
+# The model that the program knows by name.
+install(DIRECTORY assets/tiny-lm DESTINATION "${CMAKE_INSTALL_DATADIR}/calque/models" PATTERN reference.json EXCLUDE)
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+if(CALQUE_STATIC)  # the program alone: its library lacks what the program links beside it
+  return()
+endif()
+
 include(CMakePackageConfigHelpers)
 
 install(TARGETS calque EXPORT calqueTargets ARCHIVE LIBRARY RUNTIME)
@@ -25,6 +32,3 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 configure_file(cmake/calque.pc.in calque.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/calque.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-# The model that the program knows by name.
-install(DIRECTORY assets/tiny-lm DESTINATION "${CMAKE_INSTALL_DATADIR}/calque/models" PATTERN reference.json EXCLUDE)
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

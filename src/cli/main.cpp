@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/task_commands.h"
+#include "op/operator_library.h"
 
 namespace calque::cli {
 namespace {
@@ -71,6 +72,7 @@ int run_command(int argc, char** argv) {
     set_read_variant(common.variant);
     apply_memory_limit(common.memory_limit);
     limit_time(common.time_limit);
+    for (const std::string& library : common.operators) load_operator_library(library);
   });
   add_commands(app);
   add_task_commands(app);
@@ -78,7 +80,8 @@ int run_command(int argc, char** argv) {
   refuse_empty_names(app);
   for (CLI::App* command : app.get_subcommands({}))
     command->footer(
-        "Also: --threads N, --memory-limit 8G, --time-limit SECONDS, --variant NAME, --quiet (`calque --help`).");
+        "Also: --threads N, --memory-limit 8G, --time-limit SECONDS, --variant NAME, --operators FILE.so, --quiet (`calque "
+        "--help`).");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -108,6 +108,9 @@ void add_common_options(CLI::App& app, CommonOptions& o) {
       ->envname("CALQUE_MEMORY_LIMIT");
   app.add_option("--time-limit", o.time_limit, "the most seconds that a command may take; 0 is no limit");
   app.add_option("--variant", o.variant, "the variant of a model's weights to read: fp16 for model.fp16.safetensors");
+  app.add_option("--operators", o.operators, "a shared library with operators of your own; again for more")
+      ->type_name("FILE.so")
+      ->allow_extra_args(false);
   app.add_flag("-q,--quiet", o.quiet, "no warnings, no progress, no word of what was written; errors and results only");
 }
 

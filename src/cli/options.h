@@ -30,6 +30,7 @@ void add_writing(CLI::App* command, WritingOptions& options, const std::string& 
 // What every command takes, wherever it stands on the line.
 struct CommonOptions {
   std::string memory_limit, variant;
+  std::vector<std::string> operators;  // shared libraries
   unsigned time_limit = 0;
   int threads = 0;  // 0: all cores
   bool quiet = false;

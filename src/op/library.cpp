@@ -1,7 +1,5 @@
 #include "calque/op/library.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
 #include "calque/base/error.h"
@@ -318,26 +316,6 @@ void Library::alias(std::string_view name, std::string_view target) {
     second.form_ = Operator::Form::composite;
     second.alias_of_ = op;
   }
-}
-
-void load_operator_library(const std::string& path) {
-#ifdef CALQUE_STATIC  // what a static program loaded would bring a second C library
-  throw UserError(
-      ErrorKind::unsupported_operator,
-      "cannot load the operator library " + path +
-          ": this program is linked statically and cannot load code; use one that is built without CALQUE_STATIC");
-#else
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) throw UserError(ErrorKind::bad_file, "cannot load the operator library " + path + ": " + dlerror());
-  using Entry = void (*)();
-  const auto entry = reinterpret_cast<Entry>(dlsym(handle, "calque_register_operators"));
-  if (!entry) {
-    dlclose(handle);
-    throw UserError(ErrorKind::bad_file,
-                    "the operator library " + path + " does not define extern \"C\" void calque_register_operators()");
-  }
-  entry();
-#endif
 }
 
 }  // namespace calque

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "calque/base/error.h"
+#include "text/base64.h"
 #include "text/char_classes.h"
 
 namespace calque {
@@ -12,32 +13,6 @@ constexpr size_t longest_grapheme = 5;  // bytes: longer ones are replaced chara
 
 [[noreturn]] void wrong(const std::string& what) {
   throw UserError(ErrorKind::bad_file, "tokenizer: precompiled_charsmap: " + what);
-}
-
-std::string from_base64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string out;
-  uint32_t bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    uint32_t value;
-    if (c >= 'A' && c <= 'Z')
-      value = static_cast<uint32_t>(c - 'A');
-    else if (c >= 'a' && c <= 'z')
-      value = static_cast<uint32_t>(c - 'a' + 26);
-    else if (c >= '0' && c <= '9')
-      value = static_cast<uint32_t>(c - '0' + 52);
-    else if (c == '+' || c == '/')
-      value = c == '+' ? 62 : 63;
-    else
-      wrong("expected base 64, found the character " + std::to_string(static_cast<unsigned char>(c)));
-    bits = bits << 6 | value;
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>(bits >> held & 0xFF);
-  }
-  return out;
 }
 
 uint32_t little_endian(std::string_view bytes) {
@@ -68,7 +43,9 @@ void replace(std::vector<CharacterChange>& changes, size_t count, std::string_vi
 }  // namespace
 
 Charsmap::Charsmap(std::string_view base64, bool longest) : longest_(longest) {
-  const std::string bytes = from_base64(base64);
+  const std::optional<std::string> decoded = decode_base64(base64);
+  if (!decoded) wrong("expected base 64");
+  const std::string& bytes = *decoded;
   if (bytes.size() < 4) wrong("expected at least 4 bytes, found " + std::to_string(bytes.size()));
   const size_t size = little_endian(bytes);
   if (size % 4 != 0 || size > bytes.size() - 4)

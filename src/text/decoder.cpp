@@ -8,6 +8,7 @@
 #include "text/json_parts.h"
 #include "text/normalizer.h"
 #include "text/split_pattern.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace calque {
@@ -228,6 +229,26 @@ class CtcDecoder final : public Decoder {
   bool cleanup_;
 };
 
+// Calque's own, for a class that exists in Python alone (legacy/subword_classes.cpp).
+class LowercaseDecoder final : public Decoder {
+ public:
+  std::vector<std::string> apply(std::vector<std::string> tokens, TextBudget& budget) const override {
+    for (std::string& token : tokens) {
+      budget.spend(token.size());
+      std::string lower;
+      for (size_t i = 0; i < token.size();) {
+        const Utf8Char c = decode_utf8(token.data() + i);
+        const LowerCase one = lower_case(c.value);
+        append_utf8(lower, one.first);
+        if (one.second) append_utf8(lower, one.second);
+        i += c.size;
+      }
+      token = std::move(lower);
+    }
+    return tokens;
+  }
+};
+
 char32_t one_character(const Json& json) {
   const std::u32string text = to_utf32(json.to_string());
   if (text.size() != 1) json.fail("expected one character, found \"" + excerpt(json.to_string()) + "\"");
@@ -266,6 +287,8 @@ void add_steps(const Json& json, ExpressionBudget& budget, std::vector<std::uniq
   } else if (type == "CTC") {
     out.push_back(std::make_unique<CtcDecoder>(text_or(json, "pad_token", "<pad>"),
                                                text_or(json, "word_delimiter_token", "|"), flag_or(json, "cleanup", true)));
+  } else if (type == "Lowercase") {
+    out.push_back(std::make_unique<LowercaseDecoder>());
   } else if (type == "BPEDecoder") {
     out.push_back(std::make_unique<SuffixDecoder>(text_or(json, "suffix", "</w>")));
   } else {

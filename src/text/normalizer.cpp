@@ -5,6 +5,7 @@
 #include "text/byte_alphabet.h"
 #include "text/char_classes.h"
 #include "text/charsmap.h"
+#include "text/jinja/python_text.h"
 #include "text/json_parts.h"
 #include "text/normal_forms.h"
 #include "text/split_pattern.h"
@@ -40,6 +41,23 @@ Piece lowercase(const Piece& piece, TextStore& store) {
 class LowercaseNormalizer final : public Normalizer {
  public:
   Piece apply(const Piece& piece, TextStore& store) const override { return lowercase(piece, store); }
+};
+
+// Calque's own, for a class that exists in Python alone (legacy/subword_classes.cpp).
+class UppercaseNormalizer final : public Normalizer {
+ public:
+  Piece apply(const Piece& piece, TextStore& store) const override {
+    std::string upper;
+    return map_characters(piece, store, [&](char32_t c, const auto& put) {
+      upper.clear();
+      jinja::append_upper(upper, c);
+      for (size_t i = 0; i < upper.size();) {
+        const Utf8Char one = decode_utf8(upper.data() + i);
+        put(one.value);
+        i += one.size;
+      }
+    });
+  }
 };
 
 Piece without(CharClass dropped, const Piece& piece, TextStore& store) {
@@ -192,6 +210,8 @@ void add_steps(const Json& json, ExpressionBudget& budget, Normalizers& out) {
     out.push_back(std::make_unique<NormalFormNormalizer>(NormalForm::nfkd));
   } else if (type == "Lowercase") {
     out.push_back(std::make_unique<LowercaseNormalizer>());
+  } else if (type == "Uppercase") {
+    out.push_back(std::make_unique<UppercaseNormalizer>());
   } else if (type == "Replace") {
     out.push_back(std::make_unique<ReplaceNormalizer>(make_pattern(json.at("pattern"), budget),
                                                       std::string(json.at("content").to_string())));

@@ -6,6 +6,7 @@
 #include "text/bpe.h"
 #include "text/budget.h"
 #include "text/json_parts.h"
+#include "text/subword_bpe.h"
 #include "text/unigram.h"
 #include "text/word_models.h"
 
@@ -94,6 +95,7 @@ std::unique_ptr<TextModel> make_model(const Json& json) {
   else if (json.at("vocab").is_array())
     type = "Unigram";
   if (type == "BPE") return std::make_unique<Bpe>(json);
+  if (type == "SubwordBPE") return std::make_unique<SubwordBpe>(json);  // Calque's own
   if (type == "WordPiece") return std::make_unique<WordPiece>(json);
   if (type == "WordLevel") return std::make_unique<WordLevel>(json);
   if (type == "Unigram") return std::make_unique<Unigram>(json);

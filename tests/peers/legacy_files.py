@@ -1,4 +1,5 @@
 """Vocabulary files of every kind, trained here from a fixed text: what model folders without a tokenizer.json hold."""
+import base64
 import io
 import json
 import random
@@ -61,6 +62,31 @@ def clip_files():
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return _trained(t, ["<|startoftext|>", "<|endoftext|>"], 1100, end_of_word_suffix="</w>",
                     initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+
+
+def tiktoken_file():
+    """Tokens of bytes with their ranks, as tiktoken writes them."""
+    files = bpe_files()
+    bytes_of = {c: b for b, c in _byte_characters().items()}
+    tokens = [bytes([b]) for b in range(256)]
+    tokens += [bytes(bytes_of[c] for c in line.replace(" ", "")) for line in files["merges.txt"].splitlines()[1:]]
+    return "".join(f"{base64.b64encode(t).decode()} {i}\n" for i, t in enumerate(dict.fromkeys(tokens)))
+
+
+def _byte_characters():
+    kept = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in kept]
+    return {**{b: chr(b) for b in kept}, **{b: chr(256 + i) for i, b in enumerate(others)}}
+
+
+def subword_files(size=900):
+    """vocab.json and merges.txt of subword-nmt: tokens that do not end a word have @@ behind them."""
+    made = bpe_files(size=size, suffix="</w>", lower=True)
+    merges = [line.split(" ") for line in made["merges.txt"].splitlines()[1:]]
+    symbols = dict.fromkeys([*json.loads(made["vocab.json"]), *(a + b for a, b in merges)])
+    tokens = [s[:-4] if s.endswith("</w>") else s + "@@" for s in symbols]
+    tokens = ["__null__", "__start__", "__end__", "__unk__", *dict.fromkeys(t for t in tokens if t)]
+    return {"vocab.json": json.dumps({t: i for i, t in enumerate(tokens)}, ensure_ascii=False), "merges.txt": made["merges.txt"]}
 
 
 def _trained(tokenizer, specials, size, **options):

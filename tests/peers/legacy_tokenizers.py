@@ -6,6 +6,7 @@ the document that AutoTokenizer.from_pretrained(folder).backend_tokenizer writes
 text: ids, tokens, offsets, type ids, masks and texts must be equal.
 """
 import argparse
+import base64
 import json
 import os
 import subprocess
@@ -15,6 +16,15 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 os.environ.update(TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1")
+
+try:
+    import tiktoken.load  # noqa: E402, F401
+except ImportError:  # transformers asks it to read a file of lines, and nothing else
+    import types
+    sys.modules["tiktoken"] = types.ModuleType("tiktoken")
+    sys.modules["tiktoken.load"] = types.ModuleType("tiktoken.load")
+    sys.modules["tiktoken.load"].load_tiktoken_bpe = lambda path: {
+        base64.b64decode(token): int(rank) for token, rank in (line.split() for line in open(path, "rb").read().splitlines() if line)}
 
 from sentencepiece import sentencepiece_model_pb2  # noqa: E402
 from tokenizers import AddedToken, Tokenizer  # noqa: E402
@@ -115,6 +125,22 @@ def cases(f):
     yield "OpenAIGPT", f.word_bpe("<unk>"), {"tokenizer_class": "OpenAIGPTTokenizer"}, {"model_type": "openai-gpt"}, {}
     yield "Herbert", f.word_bpe("<s>", "<pad>", "</s>", "<unk>", "<mask>"), {"tokenizer_class": "HerbertTokenizer"}, {"model_type": "herbert"}, {}
 
+    special = {"lstrip": False, "rstrip": False, "normalized": False, "single_word": False, "special": True}
+    tiktoken = f.get("tiktoken", legacy_files.tiktoken_file)
+    size = len(tiktoken.splitlines())
+    llama3 = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>",
+              "added_tokens_decoder": {str(size + i): {"content": t, **special} for i, t in (
+                  (0, "<|begin_of_text|>"), (1, "<|end_of_text|>"), (5, "<|eot_id|>"))}}
+    yield "tiktoken, Llama 3", {"tokenizer.model": tiktoken}, llama3, {"model_type": "llama"}, {}
+    yield "tiktoken, by its name alone", {"tiktoken.model": tiktoken}, {}, {"model_type": "kimi_k25"}, {}
+    yield "tiktoken, Llama", {"tokenizer.model": tiktoken}, {"tokenizer_class": "LlamaTokenizer"}, {"model_type": "llama"}, {}
+    yield "tiktoken, with further tokens and a first one", {"tokenizer.model": tiktoken}, {
+        "tokenizer_class": "TokenizersBackend", "extra_special_tokens": ["<|a|>", "<|b|>"], "add_bos_token": True, "bos_token": "<|a|>"}, {
+        "model_type": "llama"}, {}
+    yield "tiktoken, with additional tokens", {"tokenizer.model": tiktoken}, {
+        "tokenizer_class": "PreTrainedTokenizerFast", "additional_special_tokens": ["<|a|>", "<|b|>"], "bos_token": "<|c|>"}, {
+        "model_type": "llama"}, {}
+
     brackets = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "bos_piece": "[CLS]", "eos_piece": "[SEP]",
                 "control_symbols": ["[MASK]"], "user_defined_symbols": ["(", ")", "-"]}
     yield "Albert", f.pieces("spiece.model", **brackets), {"tokenizer_class": "AlbertTokenizer"}, {"model_type": "albert"}, {}
@@ -190,6 +216,18 @@ def python_cases(f):
         "tokenizer_class": "M2M100Tokenizer", "src_lang": "de"}, {"model_type": "m2m_100"}, {}
     yield "Speech2Text", dictionary({"sentencepiece.bpe.model": source}, ["<s>", "<pad>", "</s>", "<unk>"], [], [source]), {
         "tokenizer_class": "Speech2TextTokenizer"}, {"model_type": "speech_to_text"}, {}
+    code = f.pieces("sentencepiece.bpe.model", bos_id=1, eos_id=2, unk_id=0)
+    yield "PLBart", code, {"tokenizer_class": "PLBartTokenizer", "src_lang": "python"}, {"model_type": "plbart"}, {}
+    yield "PLBart, of no language", code, {"tokenizer_class": "PLBartTokenizer"}, {"model_type": "plbart"}, {}
+    yield "PLBart, of many languages", code, {"tokenizer_class": "PLBartTokenizer", "language_codes": "multi"}, {"model_type": "plbart"}, {}
+    yield "BlenderbotSmall", f.get("subwords", legacy_files.subword_files), {"tokenizer_class": "BlenderbotSmallTokenizer"}, {
+        "model_type": "blenderbot-small"}, {}
+    letters = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ETAONIHSRDLUMWCFGYPBVK'XJQZ"]
+    ctc = {"vocab.json": json.dumps({t: i for i, t in enumerate(letters)})}
+    yield "Wav2Vec2CTC", ctc, {"tokenizer_class": "Wav2Vec2CTCTokenizer"}, {"model_type": "wav2vec2"}, {}
+    yield "Wav2Vec2CTC, in lower case", ctc, {"tokenizer_class": "Wav2Vec2CTCTokenizer", "do_lower_case": True}, {"model_type": "hubert"}, {}
+    yield "Wav2Vec2CTC, a language of several", {"vocab.json": json.dumps({"eng": {t: i for i, t in enumerate(letters)}, "deu": {"<unk>": 0}})}, {
+        "tokenizer_class": "Wav2Vec2CTCTokenizer", "target_lang": "eng"}, {"model_type": "wav2vec2"}, {}
 
 
 def compare_with_python(name, folder, program, texts, work):

@@ -16,6 +16,7 @@
 #include "support/error_support.h"
 #include "support/folder_support.h"
 #include "support/paths.h"
+#include "text/base64.h"
 #include "text/legacy/sentencepiece.h"
 #include "text/legacy/vocabulary.h"
 
@@ -82,7 +83,55 @@ TEST(Legacy, the_document_of_a_folder_is_the_one_that_transformers_writes) {
                        content.is_string() ? content.get<std::string>() : from_base64(content["base64"]));
     EXPECT_EQ(Nlohmann::parse(read_legacy_tokenizer(folder.path()).json), g["document"]);
   }
-  EXPECT_GE(count, 13);
+  EXPECT_GE(count, 14);
+}
+
+// Classes that exist in Python alone have no document, but ids and texts.
+TEST(Legacy, a_class_of_python_alone_gives_the_ids_of_transformers) {
+  int count = 0;
+  for (const char* file : {"legacy_ids.jsonl", "legacy_ids_4_40.jsonl"}) {
+    std::ifstream in(test::source_folder() + "/tests/text/golden/" + file);
+    for (std::string line; std::getline(in, line); ++count) {
+      const Nlohmann g = Nlohmann::parse(line);
+      SCOPED_TRACE(g["name"].get<std::string>());
+      const test::TemporaryFolder folder;
+      for (const auto& [name, content] : g["files"].items())
+        test::write_file(folder.path() / name,
+                         content.is_string() ? content.get<std::string>() : from_base64(content["base64"]));
+      const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
+      for (const Nlohmann& row : g["texts"]) {
+        const auto ids = row["ids"].get<std::vector<int64_t>>();
+        EXPECT_EQ(tokenizer.encode_ids(row["text"].get<std::string>()), ids) << row["text"];
+        EXPECT_EQ(tokenizer.decode(ids), row["decoded"].get<std::string>());
+      }
+    }
+  }
+  EXPECT_EQ(count, 4);
+}
+
+TEST(Legacy, a_wrong_line_of_tiktokens_is_named_by_its_number) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder.path() / "tokenizer.model", "YQ== 0\nYg==  1\n");
+  EXPECT_THAT(test::error_of([&] { Tokenizer::from_file(folder.path()); }, ErrorKind::bad_file),
+              AllOf(HasSubstr("tokenizer.model"), HasSubstr("line 2"), HasSubstr("base 64")));
+}
+
+TEST(Legacy, tokens_far_behind_the_vocabulary_of_tiktoken_are_refused) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder.path() / "tokenizer.model", "YQ== 0\n");
+  test::write_file(folder.path() / "tokenizer_config.json",
+                   R"({"added_tokens_decoder": {"900000000": {"content": "<x>", "special": true}}})");
+  EXPECT_THAT(test::error_of([&] { Tokenizer::from_file(folder.path()); }, ErrorKind::bad_file), HasSubstr("900000000"));
+}
+
+TEST(Legacy, a_vocabulary_of_words_without_merges_decodes_and_does_not_encode) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder.path() / "tokenizer_config.json", R"({"tokenizer_class": "Speech2Text2Tokenizer"})");
+  test::write_file(folder.path() / "vocab.json",
+                   R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "c@@": 4, "at": 5, "a": 6})");
+  const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
+  EXPECT_EQ(tokenizer.decode(std::vector<int64_t>{4, 5, 6}), "cat a");
+  EXPECT_THAT(test::error_of([&] { tokenizer.encode_ids("cat"); }, ErrorKind::bad_file), HasSubstr("merges.txt"));
 }
 
 TEST(Legacy, a_folder_of_a_vocabulary_and_merges_opens_as_a_tokenizer) {

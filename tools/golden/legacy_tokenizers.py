@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/text/golden/legacy.jsonl with transformers: small model folders without a tokenizer.json, and the tokenizer.json that their class
-writes. The SentencePiece models among them are the seeds of the fuzzer (fuzz/corpus/sentencepiece).
+writes; and legacy_ids.jsonl, what classes give that exist in Python alone. The SentencePiece models among them are the seeds of the fuzzer (fuzz/corpus/sentencepiece).
 
-    python tools/golden/legacy_tokenizers.py
+    python tools/golden/legacy_tokenizers.py          with transformers 5 and tiktoken
+    python tools/golden/legacy_tokenizers.py          with transformers 4.40: legacy_ids_4_40.jsonl
 """
 import base64
 import io
@@ -17,6 +18,7 @@ os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1")
 
 import sentencepiece  # noqa: E402
 from sentencepiece import sentencepiece_model_pb2  # noqa: E402
+import transformers  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 
 TEXT = ["the cat sat on the mat", "a cat and a hat", "that is that", "the hat on the cat", "it sat there, and then it sat here"]
@@ -72,9 +74,65 @@ def cases():
         "model_type": "mistral"}
     yield "nllb", {"sentencepiece.bpe.model": model("bpe")}, {"tokenizer_class": "NllbTokenizer",
                                                               "additional_special_tokens": ["eng_Latn"]}, {"model_type": "nllb"}
+    ranks = "".join(f"{base64.b64encode(t.encode()).decode()} {i}\n" for i, t in enumerate([*"aceht ", "th", "he", "the", " the", "at"]))
+    yield "tiktoken", {"tokenizer.model": ranks}, {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|a|>", "added_tokens_decoder": {
+        "13": {"content": "<|a|>", "lstrip": False, "rstrip": False, "normalized": False, "single_word": False, "special": True}}}, {
+        "model_type": "llama"}
+
+
+def python_cases():
+    """Classes of Python alone: name, files, tokenizer_config.json, config.json, texts."""
+    tokens = ["__null__", "__start__", "__end__", "__unk__", "the", "th@@", "h@@", "t@@", "e@@", "a", "at", "c@@", "cat", "it", "'", "s",
+              "__newln__", ".", ",", "!", "...@@"]
+    merges = "#version: 0.2\nt h\nth e</w>\na t</w>\nc at</w>\ni t</w>\n"
+    newline = "_ _\n__ n\n__n e\n__ne w\n__new l\n__newl n\n__newln __</w>\n_ _</w>\n"
+    yield "blenderbot-small", {"vocab.json": json.dumps({t: i for i, t in enumerate(tokens)}), "merges.txt": merges + newline}, {
+        "tokenizer_class": "BlenderbotSmallTokenizer"}, {"model_type": "blenderbot-small"}, [
+        "The cat's at the cat.", "that  , it!a", "It.\nit", "the\n\ncat\n", "it'\nthe", "", "x the\u00e9"]
+    letters = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ETAHC'"]
+    yield "wav2vec2", {"vocab.json": json.dumps({t: i for i, t in enumerate(letters)})}, {
+        "tokenizer_class": "Wav2Vec2CTCTokenizer", "do_lower_case": True}, {"model_type": "wav2vec2"}, ["the cat", "A  Cat\n\u00df", ""]
+    yield "plbart", {"sentencepiece.bpe.model": model()}, {"tokenizer_class": "PLBartTokenizer", "src_lang": "python"}, {
+        "model_type": "plbart"}, ["the cat", " that  is\uff21 \u4e2d\u4e2d", ""]
+
+
+def old_python_cases():
+    """Of transformers 4.40, which was the last to have it for long."""
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", "the", "th@@", "e@@", "at", "c@@", "cat", "a"]
+    merges = "t h 9\nth e</w> 8\na t</w> 7\nc at</w> 6\n"
+    yield "speech_to_text_2", {"vocab.json": json.dumps({t: i for i, t in enumerate(tokens)}), "merges.txt": merges}, {
+        "tokenizer_class": "Speech2Text2Tokenizer", "do_lower_case": True}, {"model_type": "speech_to_text_2"}, [
+        "The cat", "that\tthe  cat", "a\x1ccat ecat", ""]
+
+
+def write_folder(folder, files):
+    for file, content in files.items():
+        with open(os.path.join(folder, file), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+
+
+def stored(files):
+    return {f: c if isinstance(c, str) else {"base64": base64.b64encode(c).decode()} for f, c in files.items()}
+
+
+def write_python_cases(cases, file):
+    with open(os.path.join(ROOT, "tests", "text", "golden", file), "w") as out:
+        for name, files, tokenizer_config, config, texts in cases:
+            files = {**files, "tokenizer_config.json": json.dumps(tokenizer_config), "config.json": json.dumps(config)}
+            with tempfile.TemporaryDirectory() as folder:
+                write_folder(folder, files)
+                tokenizer = AutoTokenizer.from_pretrained(folder)
+            rows = []
+            for text in texts:
+                ids = tokenizer.encode(text)
+                rows.append({"text": text, "ids": ids, "decoded": tokenizer.decode(ids, skip_special_tokens=True)})
+            out.write(json.dumps({"name": name, "files": stored(files), "texts": rows}, separators=(",", ":")) + "\n")
 
 
 def main():
+    if transformers.__version__.startswith("4.40"):
+        return write_python_cases(old_python_cases(), "legacy_ids_4_40.jsonl")
+    write_python_cases(python_cases(), "legacy_ids.jsonl")
     seeds = os.path.join(ROOT, "fuzz", "corpus", "sentencepiece")
     os.makedirs(seeds, exist_ok=True)
     hostile = {"empty_piece": b"\x0a\x00", "long_length": b"\x0a\xff\xff\xff\xff\x7f a", "nan": b"\x0a\x08\x0a\x01a\x15\x00\x00\xc0\x7f",
@@ -86,15 +144,13 @@ def main():
         for name, files, tokenizer_config, config in cases():
             files = {**files, "tokenizer_config.json": json.dumps(tokenizer_config), "config.json": json.dumps(config)}
             with tempfile.TemporaryDirectory() as folder:
+                write_folder(folder, files)
                 for file, content in files.items():
-                    data = content if isinstance(content, bytes) else content.encode()
-                    with open(os.path.join(folder, file), "wb") as f:
-                        f.write(data)
-                    if file.endswith(".model"):
+                    if file.endswith(".model") and isinstance(content, bytes):
                         with open(os.path.join(seeds, name.split(",")[0].replace(" ", "_")), "wb") as f:
-                            f.write(data)
+                            f.write(content)
                 tokenizer = AutoTokenizer.from_pretrained(folder)
-            line = {"name": name, "files": {f: c if isinstance(c, str) else {"base64": base64.b64encode(c).decode()} for f, c in files.items()},
+            line = {"name": name, "files": stored(files),
                     "document": json.loads(tokenizer.backend_tokenizer.to_str())}
             out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "calque/base/error.h"
+#include "text/base64.h"
 #include "text/utf8.h"
 
 namespace calque {

@@ -37,8 +37,10 @@ class LegacyBuilder {
   std::pair<std::string, int64_t> with_id(std::string_view role) const { return {token(role), role_id(role)}; }
 
   // ---- vocabularies
-  void load_word_piece();                       // vocab.txt
-  void load_bpe(const LegacyBpeSettings& how);  // vocab.json and merges.txt
+  std::filesystem::path file(std::string_view name) const;  // an error when the folder has none
+  void load_word_piece();                                   // vocab.txt
+  void load_bpe(const LegacyBpeSettings& how);              // vocab.json and merges.txt
+  bool use_tiktoken();                                      // all parts, where the folder has a vocabulary of tiktoken's
   // The folder's SentencePiece model, or the one of this name. Its control and user-defined pieces are additional special tokens.
   const SentencePieceModel& sentencepiece(std::string_view name = {});
   void use_pieces(size_t skip = 0);  // adds them to the vocabulary, without the first ones
@@ -59,7 +61,6 @@ class LegacyBuilder {
 
  private:
   [[noreturn]] void fail(const std::string& why) const;
-  std::filesystem::path file(std::string_view name) const;
   std::vector<std::pair<std::string, GivenToken>> all_roles() const;  // in the order in which they are added
   std::vector<GivenToken> extras() const;
 

@@ -18,6 +18,7 @@ struct LegacyClass {
 std::span<const LegacyClass> word_piece_classes();  // vocab.txt
 std::span<const LegacyClass> bpe_classes();         // vocab.json and merges.txt
 std::span<const LegacyClass> piece_classes();       // a SentencePiece model
+std::span<const LegacyClass> subword_classes();     // vocab.json alone, or with merges of words
 std::span<const LegacyClass> dictionary_classes();  // a SentencePiece model, and vocab.json for the ids
 
 // The class of a folder; a UserError (bad_file) when it has none that can be made from its files.

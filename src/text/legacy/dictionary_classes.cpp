@@ -23,7 +23,8 @@ constexpr std::string_view wmt21_languages = "en ha is ja cs ru zh de";
   throw UserError(ErrorKind::bad_file, (b.settings.folder() / "vocab.json").string() + ": " + why);
 }
 
-void use_dictionary(LegacyBuilder& b, const char* pieces) {
+// The pieces of a model with their scores, as SentencePiece itself takes them.
+LegacyVocabulary scored_pieces(LegacyBuilder& b, const char* pieces) {
   const SentencePieceModel& model = b.sentencepiece(pieces);
   b.settings.additional.reset();
   if (model.type != SentencePieceModel::Type::unigram)
@@ -44,6 +45,22 @@ void use_dictionary(LegacyBuilder& b, const char* pieces) {
              SentencePiece::Kind::user_defined)  // what SentencePiece gives them, so that they are always taken
       own.push(piece.text, static_cast<double>(static_cast<float>(piece.text.size()) * highest) - 0.1);
   }
+  return own;
+}
+
+// The model is Unigram of these pieces, and the document's vocabulary has the ids.
+void set_pieces(LegacyBuilder& b, const LegacyVocabulary& own, int64_t unknown) {
+  b.use_unigram(unknown, false, &own);
+  std::vector<std::string> normalizers;
+  if (const auto normalizer = b.precompiled(true)) normalizers.push_back(*normalizer);
+  normalizers.insert(normalizers.end(), {replace_expression(" +", " "), replace_expression("\\A | \\z", ""),
+                                         R"({"type": "Prepend", "prepend": "▁"})", replace_text(" ", "▁")});
+  b.document.normalizer = normalizer_sequence(normalizers);
+  b.document.decoder = metaspace("always");
+}
+
+void use_dictionary(LegacyBuilder& b, const char* pieces) {
+  const LegacyVocabulary own = scored_pieces(b, pieces);
   const LegacyVocabulary dictionary = read_vocab_json(b.settings.folder() / "vocab.json");
   std::vector<const LegacyVocabulary::Entry*> by_id(dictionary.distinct());
   for (const LegacyVocabulary::Entry& entry : dictionary.entries()) {
@@ -56,13 +73,7 @@ void use_dictionary(LegacyBuilder& b, const char* pieces) {
   for (const LegacyVocabulary::Entry* entry : by_id) b.document.vocabulary.push(entry->token);
   const auto unknown = b.document.vocabulary.find(b.token("unk_token"));
   if (!unknown) fail_dictionary(b, "the unknown token \"" + excerpt(b.token("unk_token")) + "\" is not in it");
-  b.use_unigram(*unknown, false, &own);
-  std::vector<std::string> normalizers;
-  if (const auto normalizer = b.precompiled(true)) normalizers.push_back(*normalizer);
-  normalizers.insert(normalizers.end(), {replace_expression(" +", " "), replace_expression("\\A | \\z", ""),
-                                         R"({"type": "Prepend", "prepend": "▁"})", replace_text(" ", "▁")});
-  b.document.normalizer = normalizer_sequence(normalizers);
-  b.document.decoder = metaspace("always");
+  set_pieces(b, own, *unknown);
 }
 
 // Some tokens in front of the texts, and the last one behind them.
@@ -126,10 +137,54 @@ void build_speech_to_text(LegacyBuilder& b) {
   set_prefix_template(b, before);
 }
 
+// fairseq's first four, the pieces, the languages, the mask.
+void build_plbart(LegacyBuilder& b) {
+  b.defaults({{"bos_token", "<s>"},
+              {"eos_token", "</s>"},
+              {"sep_token", "</s>"},
+              {"cls_token", "<s>"},
+              {"unk_token", "<unk>"},
+              {"pad_token", "<pad>"},
+              {"mask_token", "<mask>"}});
+  b.match("mask_token", {.lstrip = true});
+  const LegacyVocabulary own = scored_pieces(b, "sentencepiece.bpe.model");
+  const bool base = b.settings.text("language_codes").value_or("base") == "base";
+  for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) b.document.vocabulary.push(token);
+  b.use_pieces(3);
+  std::vector<std::string> languages = {"java", "python", "en_XX"};
+  if (!base) languages.insert(languages.end(), {"javascript", "php", "ruby", "go"});
+  const auto code_of = [](const std::string& language) { return "__" + language + "__"; };
+  for (const std::string& language : languages) b.document.vocabulary.push(code_of(language));
+  if (base) b.document.vocabulary.push("<mask>");
+  set_pieces(b, own, 3);
+  b.finish();
+  std::optional<std::string> source = b.settings.text("src_lang");
+  if (!source && !base) source = "en_XX";
+  std::vector<std::string> after = {b.token("eos_token")};
+  if (source) {
+    if (source->starts_with("__") && source->ends_with("__") && source->size() > 4)
+      source = source->substr(2, source->size() - 4);
+    if (std::find(languages.begin(), languages.end(), *source) == languages.end())
+      throw UserError(ErrorKind::bad_file, (b.settings.folder() / "tokenizer_config.json").string() +
+                                               ": src_lang has no token " + excerpt(code_of(*source)) +
+                                               "; expected a language such as \"python\"");
+    after.push_back(code_of(*source));
+  }
+  LegacyTemplate single{{"$A"}}, pair{{"$A"}, {"$B"}};
+  LegacyTokenIds ids;
+  for (const std::string& token : after) {
+    single.push_back({token});
+    pair.push_back({token});
+    ids.emplace_back(token, b.id(token));
+  }
+  b.document.post_processor = template_processing(single, pair, ids);
+}
+
 constexpr LegacyClass classes_of_dictionaries[] = {
     {"MarianTokenizer", "marian", build_marian},
     {"M2M100Tokenizer", "m2m_100", build_m2m100},
     {"Speech2TextTokenizer", "speech_to_text", build_speech_to_text},
+    {"PLBartTokenizer", "plbart", build_plbart},
 };
 
 }  // namespace

@@ -12,17 +12,6 @@ void optional_member(JsonWriter& json, std::string_view name, const std::optiona
   text ? json.value(*text) : json.null();
 }
 
-// By id; a token that comes again under a later id stands there once.
-void write_vocabulary(JsonWriter& json, const LegacyVocabulary& vocabulary) {
-  std::vector<const LegacyVocabulary::Entry*> entries;
-  for (const LegacyVocabulary::Entry& entry : vocabulary.entries())
-    if (vocabulary.find(entry.token) == entry.id) entries.push_back(&entry);
-  std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  json.begin_object();
-  for (const LegacyVocabulary::Entry* entry : entries) json.member(entry->token, entry->id);
-  json.end_object();
-}
-
 void write_template(JsonWriter& json, std::string_view name, const LegacyTemplate& pieces) {
   json.key(name);
   json.begin_array();
@@ -111,6 +100,17 @@ std::string TokenizerDocument::text() const {
   part("model", model);
   json.end_object();
   return json.take();
+}
+
+// A token that comes again under a later id stands there once.
+void write_vocabulary(JsonWriter& json, const LegacyVocabulary& vocabulary) {
+  std::vector<const LegacyVocabulary::Entry*> entries;
+  for (const LegacyVocabulary::Entry& entry : vocabulary.entries())
+    if (vocabulary.find(entry.token) == entry.id) entries.push_back(&entry);
+  std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  json.begin_object();
+  for (const LegacyVocabulary::Entry* entry : entries) json.member(entry->token, entry->id);
+  json.end_object();
 }
 
 std::string word_piece_model(const LegacyVocabulary& vocabulary, std::string_view unknown) {

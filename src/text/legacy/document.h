@@ -14,6 +14,8 @@
 
 namespace calque {
 
+class JsonWriter;
+
 struct LegacyToken {
   std::string content{};
   bool single_word = false, lstrip = false, rstrip = false, special = false;
@@ -55,6 +57,7 @@ struct LegacyBpeSettings {
   bool fuse_unknown = false, byte_fallback = false, ignore_merges = false;
 };
 
+void write_vocabulary(JsonWriter& json, const LegacyVocabulary& vocabulary);  // by id
 std::string word_piece_model(const LegacyVocabulary& vocabulary, std::string_view unknown);
 std::string bpe_model(const LegacyVocabulary& vocabulary, const LegacyMerges& merges, const LegacyBpeSettings& settings);
 // With `pieces` these have the scores, and the vocabulary the ids alone.

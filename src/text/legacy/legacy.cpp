@@ -40,7 +40,6 @@ constexpr PythonClass python_classes[] = {
     {"BertJapaneseTokenizer", "bert-japanese"},
     {"BertweetTokenizer", "bertweet"},
     {"BioGptTokenizer", "biogpt"},
-    {"BlenderbotSmallTokenizer", "blenderbot-small"},
     {"ByT5Tokenizer", "byt5"},
     {"CTRLTokenizer", "ctrl"},
     {"CanineTokenizer", "canine"},
@@ -56,7 +55,6 @@ constexpr PythonClass python_classes[] = {
     {"GPTSw3Tokenizer", "gpt-sw3"},
     {"MgpstrTokenizer", "mgp-str"},
     {"MyT5Tokenizer", "myt5"},
-    {"PLBartTokenizer", "plbart"},
     {"PerceiverTokenizer", "perceiver"},
     {"PhobertTokenizer", "phobert"},
     {"ProphetNetTokenizer", "prophetnet"},
@@ -64,12 +62,10 @@ constexpr PythonClass python_classes[] = {
     {"RoCBertTokenizer", "roc_bert"},
     {"RoFormerTokenizer", "roformer"},
     {"SiglipTokenizer", "siglip"},
-    {"Speech2Text2Tokenizer", "speech_to_text_2"},
     {"SpeechT5Tokenizer", "speecht5"},
     {"TapasTokenizer", "tapas"},
     {"Tipsv2Tokenizer", "tipsv2"},
     {"VitsTokenizer", "vits"},
-    {"Wav2Vec2CTCTokenizer", "wav2vec2 hubert data2vec-audio unispeech unispeech-sat wav2vec2-bert wav2vec2-conformer"},
     {"Wav2Vec2PhonemeCTCTokenizer", "wav2vec2_phoneme"},
     {"XLMTokenizer", "xlm"},
 };
@@ -86,7 +82,7 @@ bool lists(std::string_view words, std::string_view word) {
 
 template <class Matches>
 const LegacyClass* find_class(Matches&& matches) {
-  for (const auto classes : {word_piece_classes(), bpe_classes(), piece_classes(), dictionary_classes()})
+  for (const auto classes : {word_piece_classes(), bpe_classes(), piece_classes(), subword_classes(), dictionary_classes()})
     for (const LegacyClass& one : classes)
       if (matches(one)) return &one;
   return nullptr;
@@ -110,7 +106,7 @@ const LegacyClass& class_by_files(const LegacySettings& settings) {
   if (there("vocab.txt")) return *class_named("BertTokenizer");
   if (there("vocab.json") && there("merges.txt")) return *class_named("GPT2Tokenizer");
   if (there("source.spm") && there("vocab.json")) return *class_named("MarianTokenizer");
-  if (there("tokenizer.model")) return *class_named(generic_class);
+  if (there("tokenizer.model") || there("tiktoken.model")) return *class_named(generic_class);
   for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "spm.model", "sentencepiece.model"})
     if (there(name))
       refuse(
@@ -118,8 +114,8 @@ const LegacyClass& class_by_files(const LegacySettings& settings) {
           "several classes have a " + std::string(name) +
               ": say which one it is as \"tokenizer_class\" in tokenizer_config.json, or as \"model_type\" in config.json");
   refuse(settings,
-         "no vocabulary that a tokenizer could be made from (vocab.txt, vocab.json with merges.txt, or a SentencePiece "
-         ".model); did you "
+         "no vocabulary that a tokenizer could be made from (vocab.txt, vocab.json with merges.txt, or a "
+         ".model of SentencePiece or tiktoken); did you "
          "download the tokenizer's files as well?");
 }
 
@@ -143,7 +139,8 @@ const LegacyClass& legacy_class_of(const LegacySettings& settings) {
   const std::string named = settings.tokenizer_class().value_or(""), type = settings.model_type().value_or("");
   const LegacyClass* const generic = class_named(generic_class);
   const LegacyClass* const by_type = class_of_type(type);
-  const bool has_model = std::filesystem::exists(settings.folder() / "tokenizer.model");
+  const bool has_model = std::filesystem::exists(settings.folder() / "tokenizer.model") ||
+                         std::filesystem::exists(settings.folder() / "tiktoken.model");
   if (lists(generic_types, type) && has_model) return *generic;
   if (by_type && lists(corrected_types, type)) return *by_type;
   if (!named.empty()) {

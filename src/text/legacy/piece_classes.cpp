@@ -397,6 +397,7 @@ std::string byte_fallback_decoder(bool strip) {
 
 void build_llama(LegacyBuilder& b) {
   b.defaults({{"unk_token", "<unk>"}, {"bos_token", "<s>"}, {"eos_token", "</s>"}});
+  if (b.use_tiktoken()) return b.finish();
   const bool prefix = b.settings.flag("add_prefix_space", true);
   b.sentencepiece();
   b.use_pieces();
@@ -501,7 +502,7 @@ void set_generic_parts(LegacyBuilder& b) {
 }
 
 void build_generic(LegacyBuilder& b) {
-  set_generic_parts(b);
+  if (!b.use_tiktoken()) set_generic_parts(b);
   b.finish();
 }
 

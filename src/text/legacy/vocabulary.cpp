@@ -15,18 +15,6 @@ namespace {
 // The bytes that generate_merges may compare, and so the most that its merges may take: ten times what the largest vocabularies need.
 constexpr size_t most_merge_work = 200'000'000;
 
-// Calls fn(line, number) for each; what ends a line (\n or \r\n) is not part of it.
-template <class F>
-void for_lines(std::string_view text, F&& fn) {
-  for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    if (end != std::string_view::npos && line.ends_with('\r')) line.remove_suffix(1);
-    fn(line, number);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-}
-
 std::string_view without_trailing_space(std::string_view text) {
   const UnicodeTable& table = UnicodeTable::instance();
   while (!text.empty()) {
@@ -68,12 +56,12 @@ LegacyVocabulary read_vocab_txt(const std::filesystem::path& path) {
   return out;
 }
 
-LegacyVocabulary read_vocab_json(const std::filesystem::path& path) {
+LegacyVocabulary read_vocab_json(const std::filesystem::path& path, const std::string& language) {
   const std::string text = read_utf8_file(path);
   const JsonDocument document(text, path.string());
   return document.read([&](const Json& root) {
     LegacyVocabulary out;
-    for (const JsonMember& member : root.members()) {
+    for (const JsonMember& member : (language.empty() ? root : root.at(language)).members()) {
       const int64_t id = member.value.to_int();
       if (id < 0 || id > UINT32_MAX)
         member.value.fail("the id of \"" + excerpt(member.key) + "\" is " + std::to_string(id) +
@@ -124,19 +112,6 @@ LegacyMerges generate_merges(const LegacyVocabulary& vocabulary, const std::vect
       if (skipped.contains(left) || skipped.contains(right)) continue;
       out.emplace_back(left, right);
     }
-  }
-  return out;
-}
-
-std::string encode_base64(std::string_view bytes) {
-  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t n = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (size_t k = 0; k < 4; ++k) out += k <= n ? digits[group >> (18 - 6 * k) & 63] : '=';
   }
   return out;
 }

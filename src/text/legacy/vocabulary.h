@@ -46,16 +46,27 @@ class LegacyVocabulary {
 
 using LegacyMerges = std::vector<std::pair<std::string, std::string>>;
 
+// Calls fn(line, number) for each; what ends a line (\n or \r\n) is not part of it.
+template <class F>
+void for_lines(std::string_view text, F&& fn) {
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (end != std::string_view::npos && line.ends_with('\r')) line.remove_suffix(1);
+    fn(line, number);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
 std::string read_utf8_file(const std::filesystem::path& path);
 LegacyVocabulary read_vocab_txt(const std::filesystem::path& path);
-LegacyVocabulary read_vocab_json(const std::filesystem::path& path);
+// With a language: of the languages in the file, that one's.
+LegacyVocabulary read_vocab_json(const std::filesystem::path& path, const std::string& language = {});
 LegacyMerges read_merges_txt(const std::filesystem::path& path);
 
 // The merges that make the pieces of a vocabulary out of its other pieces, by the id of what they make, then by the length of
 // their left half. Tokens of `skip` take no part. `name` is the file's, for messages.
 LegacyMerges generate_merges(const LegacyVocabulary& vocabulary, const std::vector<std::string>& skip,
                              const std::string& name);
-
-std::string encode_base64(std::string_view bytes);
 
 }  // namespace calque
