@@ -23,15 +23,6 @@ struct Step {
   std::vector<uint32_t> dead;  // not needed after this step
 };
 
-// The node with its line.
-std::string shown_step(const Node& n) {
-  std::string text = n.str();
-  if (n.meta.location.line() != 0)
-    text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
-  if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
-  return text;
-}
-
 }  // namespace
 
 struct Plan::Parts {
@@ -58,7 +49,10 @@ struct Plan::Parts {
       if (id == run::ValueIds::none || seen[id]) return false;
       return static_cast<bool>(seen[id] = true);
     };
-    if (result) for_each_node(result->args().at(0), [&](const Node* n) { if (dies(*n)) dead_at_end.push_back(ids.id_of(*n)); });
+    if (result)
+      for_each_node(result->args().at(0), [&](const Node* n) {
+        if (dies(*n)) dead_at_end.push_back(ids.id_of(*n));
+      });
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
       for (size_t i = 0; i < step->node->num_input_nodes(); ++i)
         if (const Node& input = *step->node->input_node(i); dies(input)) step->dead.push_back(ids.id_of(input));
@@ -105,15 +99,15 @@ Plan::Plan(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Plan::~Plan() = default;
 
 std::shared_ptr<const Plan> Plan::make(const GraphModule& module, const PlanOptions& options) {
-  return make(run::planned_graph(module), options);
+  return run::plan_of(run::planned_graph(module), options);
 }
 
 std::shared_ptr<const Plan> Plan::make(const ExportedProgram& program, const PlanOptions& options) {
-  return make(run::planned_graph(program), options);
+  return run::plan_of(run::planned_graph(program), options);
 }
 
-std::shared_ptr<const Plan> Plan::make(run::PlannedGraph&& planned, const PlanOptions& options) {
-  auto parts = std::make_unique<Parts>(planned.module);
+std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptions& options) {
+  auto parts = std::make_unique<Plan::Parts>(planned.module);
   run::PassInput input{*planned.module, std::move(planned.written)};
   run::run_passes(input, options);
   parts->state = std::move(input.state);
@@ -125,9 +119,7 @@ std::shared_ptr<const Plan> Plan::make(run::PlannedGraph&& planned, const PlanOp
       case NodeKind::call_function:
       case NodeKind::call_method:
       case NodeKind::call_module: parts->add_step(*n); break;
-      case NodeKind::output:
-        parts->result = n;
-        parts->output = std::make_unique<const Operand>(n->args().at(0), parts->ids);
+      case NodeKind::output: parts->result = n; parts->output = std::make_unique<const Operand>(n->args().at(0), parts->ids);
     }
   }
   parts->find_last_uses();
@@ -148,12 +140,12 @@ Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
   try {
     for (const Step& step : parts_->steps) {
       current = &step;
-      frame.values[step.result] = step.instruction->run(frame);
+      frame.values[step.result] = step.instruction->run(frame, step.dead);
       if (watch) watch(*step.node, frame.values[step.result]);
       for (const uint32_t id : step.dead) frame.values[id] = Value();
     }
   } catch (Error& e) {
-    e.prepend("while executing " + shown_step(*current->node) + ":\n");
+    if (!current->instruction->names_steps()) run::name_step(e, *current->node);
     throw;
   }
   Value result = parts_->output ? parts_->output->read(frame) : Value();
@@ -177,8 +169,8 @@ size_t Plan::num_values() const { return parts_->ids.count(); }
 size_t Plan::packed_bytes() const { return parts_->state.bytes_made(); }
 
 std::string Plan::describe() const {
-  std::string out = std::to_string(parts_->steps.size()) + " steps, " + std::to_string(parts_->ids.count()) +
-                    " values, " + std::to_string(packed_bytes()) + " bytes made of the state\n";
+  std::string out = std::to_string(parts_->steps.size()) + " steps, " + std::to_string(parts_->ids.count()) + " values, " +
+                    std::to_string(packed_bytes()) + " bytes made of the state\n";
   const auto number = [](uint32_t id) { return "#" + std::to_string(id); };
   for (const Node* n : parts_->inputs) out += number(parts_->ids.id_of(*n)) + " " + n->str() + "\n";
   for (const Step& step : parts_->steps) {
