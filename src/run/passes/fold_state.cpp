@@ -20,7 +20,6 @@ class StateFolding {
 
   bool run() {
     const NoModesScope plain;
-    const GradModeScope grad(true);  // what depends on a parameter wants a gradient, wherever the plan is made
     const std::vector<bool> kept = returned();
     for (const Node* n : graph_.nodes())
       if (!kept[n->id()]) evaluate(*n);
