@@ -23,8 +23,7 @@ Tensor alibi_slopes(int64_t heads) {
 }
 
 Tensor alibi_positions(const Tensor& embeds, const Tensor& attention_mask, const SymInt& past) {
-  if (!attention_mask.defined())
-    return arange(past + embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
+  if (!attention_mask.defined()) return arange(past + embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
   if (attention_mask.dim() != 2)
     throw UserError("attention_mask has " + std::to_string(attention_mask.dim()) +
                     " dimensions, expected 2 (batch, length): distances are counted over what it keeps");

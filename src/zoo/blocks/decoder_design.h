@@ -53,7 +53,7 @@ struct AttentionDesign {
   int64_t heads = 1, key_heads = 1, head_size = 1;
   Projection projection = Projection::separate;
   bool repeats_keys = false;  // as many keys and values as queries go to the cache
-  bool bias = false;  // of queries, keys and values
+  bool bias = false;          // of queries, keys and values
   const char* output = "o_proj";
   bool output_bias = false;
   std::optional<double> scale = std::nullopt;

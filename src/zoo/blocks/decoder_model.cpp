@@ -137,12 +137,11 @@ SymInt DecoderModel::tokens_before(const ModelInputs& in, const Tensor& embeds) 
 
 AttentionMask DecoderModel::mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past,
                                     const Tensor& embeds, const Tensor& attention_mask) const {
-  return causal_mask(
-      embeds, attention_mask,
-      {.past = past,
-       .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0),
-       .window = layer.window,
-       .explicit_mask = slopes.has_value()});
+  return causal_mask(embeds, attention_mask,
+                     {.past = past,
+                      .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0),
+                      .window = layer.window,
+                      .explicit_mask = slopes.has_value()});
 }
 
 // The distances as numbers of 16 bits, which is how they are trained with. Eager attention adds them twice, to the scores and with the

@@ -35,7 +35,9 @@ DecoderDesign design(const Config& c) {
   const int64_t heads = c.integer("num_attention_heads"), size = c.integer("hidden_size");
   out.attention = {.name = "self_attention",
                    .heads = heads,
-                   .key_heads = fresh ? c.integer("num_kv_heads") : c.flag("multi_query") ? 1 : heads,
+                   .key_heads = fresh                   ? c.integer("num_kv_heads")
+                                : c.flag("multi_query") ? 1
+                                                        : heads,
                    .head_size = size / heads,
                    .projection = Projection::by_head,
                    .repeats_keys = fresh,
@@ -74,12 +76,12 @@ void complete(Config& config) {
 constexpr HeadFamily heads{names, "transformer", decoder_of<design>};
 
 std::vector<ModelClass> classes() {
-  return {decoder_base(heads),
-          decoder_class(DecoderHeadKind::causal_lm,
-                        {.family = &heads, .part = "ForCausalLM", .embedding = "word_embeddings"}),
-          decoder_class(DecoderHeadKind::sequence_classification, {&heads, "ForSequenceClassification"}),
-          decoder_class(DecoderHeadKind::token_classification, {&heads, "ForTokenClassification"}),
-          decoder_class(DecoderHeadKind::question_answering, {&heads, "ForQuestionAnswering"})};
+  return {
+      decoder_base(heads),
+      decoder_class(DecoderHeadKind::causal_lm, {.family = &heads, .part = "ForCausalLM", .embedding = "word_embeddings"}),
+      decoder_class(DecoderHeadKind::sequence_classification, {&heads, "ForSequenceClassification"}),
+      decoder_class(DecoderHeadKind::token_classification, {&heads, "ForTokenClassification"}),
+      decoder_class(DecoderHeadKind::question_answering, {&heads, "ForQuestionAnswering"})};
 }
 
 }  // namespace
