@@ -25,7 +25,8 @@ class StateFolding {
       if (!kept[n->id()]) evaluate(*n);
     std::vector<Node*> folded;
     for (Node* n : graph_.node_list())
-      if (known_[n->id()] && n->kind() != NodeKind::get_attr && feeds_others(*n) && !values_[n->id()].is_container()) folded.push_back(n);
+      if (known_[n->id()] && n->kind() != NodeKind::get_attr && feeds_others(*n) && !values_[n->id()].is_container())
+        folded.push_back(n);
     // All sources before the first replacement: a node that stands for a folded one says nothing about the state.
     for (const Node* n : folded)
       if (values_[n->id()].is_tensor()) note_sources(*n, values_[n->id()].to_tensor());
