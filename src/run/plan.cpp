@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/program.h"
+#include "calque/graph/stack_trace.h"
 #include "calque/run/passes.h"
 #include "graph/region_functions.h"
 #include "run/instruction.h"
@@ -22,15 +23,6 @@ struct Step {
   uint32_t result;
   std::vector<uint32_t> dead;  // not needed after this step
 };
-
-// The node with its line.
-std::string shown_step(const Node& n) {
-  std::string text = n.str();
-  if (n.meta.location.line() != 0)
-    text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
-  if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
-  return text;
-}
 
 }  // namespace
 
@@ -154,7 +146,7 @@ Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
       for (const uint32_t id : step.dead) frame.values[id] = Value();
     }
   } catch (Error& e) {
-    e.prepend("while executing " + shown_step(*current->node) + ":\n");
+    e.prepend("while executing " + node_with_line(*current->node) + ":\n");
     throw;
   }
   Value result = parts_->output ? parts_->output->read(frame) : Value();

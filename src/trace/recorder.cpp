@@ -4,6 +4,7 @@
 #include "calque/base/warning.h"
 #include "calque/nn/module.h"
 #include "calque/nn/typed.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
@@ -296,23 +297,11 @@ void Recorder::refuse_data_dependence(const Operator& op, const Values& args) co
                                                    "trace with symbolic sizes, or keep the computation in tensors");
 }
 
-// Arguments equal to their defaults are left out, as PyTorch's graphs have it: positional ones from the end.
 Node* Recorder::node_of_call(const Operator& op, const Values& args) {
-  const auto& schema = op.schema().arguments;
-  const auto is_default = [&](size_t i) { return schema[i].default_value && args[i].equals(*schema[i].default_value); };
-  size_t positional = 0;
-  for (size_t i = 0; i < args.size(); ++i)
-    if (!schema[i].keyword_only && !is_default(i)) positional = i + 1;
-  Values node_args;
-  Kwargs keywords;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (schema[i].keyword_only) {
-      if (!is_default(i)) keywords.emplace_back(schema[i].name, argument(args[i]));
-    } else if (i < positional) {
-      node_args.push_back(argument(args[i]));
-    }
-  }
-  Node* node = graph_.call_function(&op, std::move(node_args), std::move(keywords), op.schema().name);
+  WrittenArguments written = written_arguments(op.schema(), args);
+  for (Value& v : written.positional) v = argument(v);
+  for (auto& [name, v] : written.keyword) v = argument(v);
+  Node* node = graph_.call_function(&op, std::move(written.positional), std::move(written.keyword), op.schema().name);
   describe(node);
   return node;
 }
