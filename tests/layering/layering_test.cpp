@@ -51,6 +51,13 @@ TEST(Layering, no_list_of_operators_stands_outside_of_op) {
   for (const auto& literal : find_operator_names(test::source_folder())) ADD_FAILURE() << literal;
 }
 
+// A new enumerator has to be thought of wherever the enumeration is: list the cases, ask a function of it, or write ifs.
+TEST(Layering, no_switch_over_an_enumeration_has_a_default) {
+  const std::set<std::string> foreign = {"Json::value_t"};  // nlohmann's
+  for (const DefaultedSwitch& found : find_defaulted_switches(test::source_folder()))
+    EXPECT_TRUE(foreign.contains(found.enumeration)) << found.place << ": a default beside cases of " << found.enumeration;
+}
+
 // A new operator changes its family's header and ops.h, which includes all families: who includes them is compiled again.
 TEST(Layering, an_operator_of_any_family_reaches_a_fifth_of_the_sources_at_most) {
   const fs::path root = test::source_folder();
@@ -257,6 +264,19 @@ TEST_F(Checker, finds_tests_that_check_nothing) {
         "TEST_F(Halves, of_python) { CALQUE_NOT_APPLICABLE(\"of Python\"); }\nTEST(Halves, fail) { FAIL() << 1; }\n");
   EXPECT_THAT(find_tests_without_checks(find_definitions(root_, {"tests"})),
               ElementsAre("tests/op/a_test.cpp:5: Halves.are_not_whole checks nothing"));
+}
+
+TEST_F(Checker, finds_switches_over_enumerations_with_a_default) {
+  write("src/op/a.cpp",
+        "switch (c) {\n  case 'a': return Kind::list;\n  case 3: switch (k) {\n    case op::Kind::list: { f(\"}\"); }\n"
+        "    default: break;  // why\n  }\n  default: return 0;\n}\n");
+  write("src/op/b.cpp",
+        "switch (k) {\n  case Kind::list: if (a) { default_value(); }\n  case Kind::tuple: break;\n}\n"
+        "struct A { A() = default; };\n/* switch (k) { case Kind::list: default: } */\n");
+  write("tests/op/c.cpp", "switch (k) {\n  default: break;\n  case Kind::list:\n  case Kind::tuple: break;\n}\n");
+  std::vector<std::string> found;
+  for (const DefaultedSwitch& one : find_defaulted_switches(root_)) found.push_back(one.place + " " + one.enumeration);
+  EXPECT_THAT(found, ElementsAre("src/op/a.cpp:5 op::Kind", "tests/op/c.cpp:2 Kind"));
 }
 
 TEST_F(Checker, finds_who_reads_a_header) {

@@ -16,9 +16,12 @@ namespace calque {
 class ExportedProgram;
 class Graph;
 class GraphModule;
+class Plan;
+struct PlanOptions;
 namespace run {
 struct PlannedGraph;
-}
+std::shared_ptr<const Plan> plan_of(PlannedGraph&& planned, const PlanOptions& options);
+}  // namespace run
 
 struct PlanOptions {
   bool exact = false;                // eager's bits: passes that change how results are rounded are left out
@@ -58,7 +61,7 @@ class Plan {
  private:
   struct Parts;
   explicit Plan(std::unique_ptr<const Parts> parts);
-  static std::shared_ptr<const Plan> make(run::PlannedGraph&& planned, const PlanOptions& options);
+  friend std::shared_ptr<const Plan> run::plan_of(run::PlannedGraph&& planned, const PlanOptions& options);
   std::unique_ptr<const Parts> parts_;
 };
 
