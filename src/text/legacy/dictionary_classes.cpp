@@ -158,8 +158,8 @@ void build_plbart(LegacyBuilder& b) {
   if (base) b.document.vocabulary.push("<mask>");
   set_pieces(b, own, 3);
   for (const std::string& language : languages) b.document.add({.content = code_of(language), .special = true});
-  b.document.decoder = decoder_sequence(
-      {replace_text("▁", " "), R"({"type": "Fuse"})", replace_expression(R"(\A\s+|\s+\z)", "")});
+  b.document.decoder =
+      decoder_sequence({replace_text("▁", " "), R"({"type": "Fuse"})", replace_expression(R"(\A\s+|\s+\z)", "")});
   b.cleans_up = true;
   b.finish();
   std::optional<std::string> source = b.settings.text("src_lang");

@@ -65,7 +65,8 @@ std::string ranges_of(std::span<const CharRange> ranges, std::string_view but) {
 std::vector<std::string> python_lower(std::string_view between = {}) {
   const std::string cased = R"([\p{Lu}\p{Ll}\p{Lt})" + ranges_of(cased_symbols, {}) + "]";
   const std::string ignored = R"([\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk})" + ranges_of(case_ignorable_signs, between) + "]*";
-  return {replace_expression(cased + ignored + "\\K\u03A3(?!" + ignored + cased + ")", "\u03C2"), R"({"type": "Lowercase"})"};
+  return {replace_expression(cased + ignored + "\\K\u03A3(?!" + ignored + cased + ")", "\u03C2"),
+          R"({"type": "Lowercase"})"};
 }
 
 void build_blenderbot_small(LegacyBuilder& b) {
