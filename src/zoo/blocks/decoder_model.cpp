@@ -5,7 +5,6 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/init.h"
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
