@@ -125,7 +125,8 @@ bool TileCall::find_cuts(const Frame& whole, Shape& shape) const {
     } else if (t.numel() == last && d >= 1 && own[static_cast<size_t>(d - 1)] == last && t.stride(-1) == 1) {
       shape.cuts.push_back(Cut::none);  // one row, the same for all
       by_rows = true;
-    } else if (d == static_cast<int64_t>(sizes.size()) && own.back() == 1 && t.numel() * last == numbers && t.is_contiguous()) {
+    } else if (d == static_cast<int64_t>(sizes.size()) && own.back() == 1 && t.numel() * last == numbers &&
+               t.is_contiguous()) {
       shape.cuts.push_back(Cut::row);
       by_rows = true;
     } else {

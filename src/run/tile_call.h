@@ -37,7 +37,7 @@ class TileCall final : public Instruction {
   ValueIds inner_;
   std::vector<Operand> inputs_;  // of the step, in the order of the graph's placeholders
   std::vector<std::unique_ptr<const OperatorCall>> calls_;
-  std::vector<const Node*> nodes_;               // of the calls
+  std::vector<const Node*> nodes_;                // of the calls
   std::vector<std::vector<uint32_t>> last_uses_;  // of inner values, by call
 };
 

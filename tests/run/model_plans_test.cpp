@@ -16,7 +16,8 @@ namespace {
 
 std::vector<std::string> golden_folders() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(test::source_folder()) / "tests/zoo/golden"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(test::source_folder()) / "tests/zoo/golden"))
     out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
@@ -26,7 +27,8 @@ TEST(ModelPlans, every_class_gives_what_the_interpreter_gives_at_every_step) {
   const NoGradGuard no_grad;
   size_t classes = 0, steps = 0;
   for (const std::string& folder : golden_folders()) {
-    const Config config = from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / folder)->config();
+    const Config config =
+        from_pretrained(std::filesystem::path(test::source_folder()) / "tests/zoo/golden" / folder)->config();
     for (const ModelClass& one : model_registry().find(config.model_type())->classes) {
       const auto model = from_config(config, {.model_class = one.name});
       model->eval();

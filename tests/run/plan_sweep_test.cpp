@@ -39,7 +39,8 @@ std::string difference(const Value& a, const Value& b) {
     if (!s.defined()) continue;
     if (s.dtype() != t.dtype() || s.sizes() != t.sizes() || s.strides() != t.strides()) return "another geometry";
     const Tensor u = s.contiguous(), v = t.contiguous();
-    if (u.nbytes() != 0 && std::memcmp(u.data(), v.data(), u.nbytes()) != 0) return "other values:\n" + s.str() + "\nand\n" + t.str();
+    if (u.nbytes() != 0 && std::memcmp(u.data(), v.data(), u.nbytes()) != 0)
+      return "other values:\n" + s.str() + "\nand\n" + t.str();
   }
   return {};
 }
@@ -59,7 +60,8 @@ std::string plan_difference(const GraphModule& module, const F& make_inputs) {
     const std::string refused_too = error_of([&] { found = plan->run(given); });
     if (refused != refused_too) return "the interpreter says: " + refused + "\nthe plan says: " + refused_too;
     if (refused.empty())
-      if (std::string what = difference(tuple({expected, tuple(first)}), tuple({found, tuple(given)})); !what.empty()) return what;
+      if (std::string what = difference(tuple({expected, tuple(first)}), tuple({found, tuple(given)})); !what.empty())
+        return what;
   }
   return {};
 }
@@ -121,7 +123,8 @@ TEST(PlanSweep, random_programs_of_ten_operators_give_what_the_interpreter_gives
         make_fx_values([&](const Values& in) { return program(in); }, program.inputs(0), {.mode = TracingMode::symbolic});
     for (size_t set = 0; set < RandomProgram::size_sets; ++set)
       ASSERT_EQ(plan_difference(*traced.module, [&] { return program.inputs(set); }), "")
-          << "seed " << seed << ", sizes " << set << "\n" << traced.graph().str();
+          << "seed " << seed << ", sizes " << set << "\n"
+          << traced.graph().str();
   }
 }
 

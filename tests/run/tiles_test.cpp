@@ -77,7 +77,8 @@ constexpr int64_t rows = 90, columns = 401;
 Tensor operand(DType dtype, IntList sizes, int64_t seed) {
   int64_t count = 1;
   for (const int64_t n : sizes) count *= n;
-  const Tensor x = ((arange(count) * Scalar(36 + seed)).remainder(Scalar(101)) - Scalar(50)).view(SymInts(sizes.begin(), sizes.end()));
+  const Tensor x =
+      ((arange(count) * Scalar(36 + seed)).remainder(Scalar(101)) - Scalar(50)).view(SymInts(sizes.begin(), sizes.end()));
   if (dtype == DType::bool_) return x.gt(Scalar(0));
   return is_floating(dtype) ? (x.to(DType::float64) / 23.0).to(dtype) : x.to(dtype);
 }
@@ -184,7 +185,9 @@ TEST(Tiles, are_what_runs) {
     const Values inputs{operand(DType::float32, {n, columns}, 1), operand(DType::float32, {columns}, 2)};
     EXPECT_EQ(bits_differ(plan->run(inputs), Interpreter(module.graph()).run(inputs)), "") << n;
     const Values turned{operand(DType::float32, {columns, n}, 1).t(), operand(DType::float32, {columns}, 2)};
-    EXPECT_EQ(bits_differ(plan->run(turned).to_tensor().contiguous(), Interpreter(module.graph()).run(turned).to_tensor().contiguous()), "");
+    EXPECT_EQ(bits_differ(plan->run(turned).to_tensor().contiguous(),
+                          Interpreter(module.graph()).run(turned).to_tensor().contiguous()),
+              "");
   }
 }
 

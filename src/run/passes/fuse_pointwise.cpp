@@ -11,7 +11,11 @@ namespace {
 class PointwiseFusion {
  public:
   explicit PointwiseFusion(PassInput& input)
-      : input_(input), graph_(input.module.graph()), mutations_(graph_), chain_of_(graph_.id_bound(), none), epochs_(graph_.id_bound()) {}
+      : input_(input),
+        graph_(input.module.graph()),
+        mutations_(graph_),
+        chain_of_(graph_.id_bound(), none),
+        epochs_(graph_.id_bound()) {}
 
   bool run() {
     uint32_t epoch = 0;
