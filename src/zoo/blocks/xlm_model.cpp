@@ -25,10 +25,9 @@ XlmAttention::XlmAttention(std::string module, const Config& c)
       out_lin(child<Linear>("out_lin", heads * size, heads * size)) {}
 
 std::tuple<Tensor, Tensor> XlmAttention::forward(const Tensor& input, const AttentionMask& mask) {
-  const AttentionResult attended =
-      attend(split_heads(q_lin(input), heads, size), split_heads(k_lin(input), heads, size),
-             split_heads(v_lin(input), heads, size), mask,
-             {.dropout = training() ? dropout : 0, .eager = true, .softmax_in_float32 = true});
+  const AttentionResult attended = attend(split_heads(q_lin(input), heads, size), split_heads(k_lin(input), heads, size),
+                                          split_heads(v_lin(input), heads, size), mask,
+                                          {.dropout = training() ? dropout : 0, .eager = true, .softmax_in_float32 = true});
   return {out_lin(attended.output), attended.weights};
 }
 
@@ -41,16 +40,15 @@ XlmFeedForward::XlmFeedForward(std::string module, const Config& c)
       lin2(child<Linear>("lin2", 4 * c.integer("emb_dim"), c.integer("emb_dim"))) {}
 
 Tensor XlmFeedForward::forward(const Tensor& input) {
-  const auto one = [&](const Tensor& x) {
-    return functional::dropout(lin2(activation(lin1(x))), dropout, training());
-  };
+  const auto one = [&](const Tensor& x) { return functional::dropout(lin2(activation(lin1(x))), dropout, training()); };
   return apply_chunking_to_forward(one, chunk_size, 1, input);
 }
 
 XlmModel::XlmModel(const Config& c, std::string names, const std::string& module)
     : PretrainedModel(c),
       names_(std::move(names)),
-      position_embeddings(child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("emb_dim"))),
+      position_embeddings(
+          child<Embedding>("position_embeddings", c.integer("max_position_embeddings"), c.integer("emb_dim"))),
       lang_embeddings(child_if<Embedding>(c.integer("n_langs") > 1 && c.flag("use_lang_emb"), *this, "lang_embeddings",
                                           c.integer("n_langs"), c.integer("emb_dim"))),
       embeddings(child<Embedding>("embeddings", c.integer("vocab_size"), c.integer("emb_dim"),
@@ -75,9 +73,7 @@ XlmModel::XlmModel(const Config& c, std::string names, const std::string& module
   }
 }
 
-std::shared_ptr<Module> XlmModel::copy_self() const {
-  return nn_detail::shared_module(std::make_unique<XlmModel>(*this));
-}
+std::shared_ptr<Module> XlmModel::copy_self() const { return nn_detail::shared_module(std::make_unique<XlmModel>(*this)); }
 
 void XlmModel::init_weights(Module& module) {
   PretrainedModel::init_weights(module);

@@ -59,10 +59,10 @@ struct XlmModel : PretrainedModel {
   std::string names_;  // first: registering asks for it
 
  public:
-  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,         arg::attention_mask,      arg::langs,
-                                                        arg::token_type_ids,    arg::position_ids,        arg::lengths,
-                                                        arg::inputs_embeds,     arg::output_attentions,
-                                                        arg::output_hidden_states};
+  static constexpr ModelArgument forward_arguments[] = {
+      arg::input_ids,      arg::attention_mask,    arg::langs,
+      arg::token_type_ids, arg::position_ids,      arg::lengths,
+      arg::inputs_embeds,  arg::output_attentions, arg::output_hidden_states};
   // `names` is what its classes begin with, "transformers.models.xlm.modeling_xlm.XLM"; `module` what the layers' do.
   XlmModel(const Config& c, std::string names, const std::string& module);
 

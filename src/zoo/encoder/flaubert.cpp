@@ -28,7 +28,8 @@ void register_models(ModelRegistry& registry) {
                         {"bos_index", "bos_token_id"},
                         {"eos_index", "eos_token_id"},
                         {"pad_index", "pad_token_id"}},
-      .defaults = R"({"pre_norm": false, "layerdrop": 0.0, "vocab_size": 30145, "emb_dim": 2048, "n_layers": 12, "n_heads": 16, "dropout": 0.1,
+      .defaults =
+          R"({"pre_norm": false, "layerdrop": 0.0, "vocab_size": 30145, "emb_dim": 2048, "n_layers": 12, "n_heads": 16, "dropout": 0.1,
         "attention_dropout": 0.1, "gelu_activation": true, "sinusoidal_embeddings": false, "causal": false, "asm": false,
         "n_langs": 1, "use_lang_emb": true, "max_position_embeddings": 512, "embed_init_std": 0.02209708691207961,
         "layer_norm_eps": 1e-12, "init_std": 0.02, "unk_index": 3, "mask_index": 5, "is_encoder": true,
@@ -44,9 +45,8 @@ void register_models(ModelRegistry& registry) {
                           {"start_n_top", KeyKind::length},
                           {"end_n_top", KeyKind::length}},
                  .relations = {multiple("emb_dim", "n_heads")}},
-      .classes = xlm_classes(heads, {"FlaubertModel", {"default"}, [](const Config& config) {
-                               return finished_model(make(config, false));
-                             }}),
+      .classes = xlm_classes(
+          heads, {"FlaubertModel", {"default"}, [](const Config& config) { return finished_model(make(config, false)); }}),
   });
 }
 

@@ -44,9 +44,8 @@ void register_models(ModelRegistry& registry) {
                           {"start_n_top", KeyKind::length},
                           {"end_n_top", KeyKind::length}},
                  .relations = {multiple("emb_dim", "n_heads")}},
-      .classes = xlm_classes(heads, {"XLMModel", {"default"}, [](const Config& config) {
-                               return finished_model(make(config, false));
-                             }}),
+      .classes = xlm_classes(
+          heads, {"XLMModel", {"default"}, [](const Config& config) { return finished_model(make(config, false)); }}),
   });
 }
 

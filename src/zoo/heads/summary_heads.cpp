@@ -20,7 +20,8 @@ SummaryHead::SummaryHead(const HeadClass& head, const Config& c) : HeadModel(hea
 SummaryClassification::SummaryClassification(const HeadClass& head, const Config& c)
     : CopiedAs(head, c),
       sequence_summary(child<SequenceSummary>("sequence_summary", c)),
-      logits_proj(child_if<Linear>(head.classifier != nullptr, *this, "logits_proj", c.integer("hidden_size"), num_labels(c))) {}
+      logits_proj(
+          child_if<Linear>(head.classifier != nullptr, *this, "logits_proj", c.integer("hidden_size"), num_labels(c))) {}
 
 ModelOutput SummaryClassification::forward(const ModelInputs& in) {
   const ModelOutput base = model(in);

@@ -33,9 +33,9 @@ Child<Linear>* XlmWords::output_embeddings() { return &pred_layer->proj; }
 
 XlmSpanSearch::XlmSpanSearch(const HeadClass& head, const Config& c)
     : CopiedAs(head, c), qa_outputs(child<SQuADHead>("qa_outputs", c)) {
-  take_by_default(head, arguments_with(model->arguments(), arg::inputs_embeds,
-                                       {arg::start_positions, arg::end_positions, arg::is_impossible, arg::cls_index,
-                                        arg::p_mask}));
+  take_by_default(
+      head, arguments_with(model->arguments(), arg::inputs_embeds,
+                           {arg::start_positions, arg::end_positions, arg::is_impossible, arg::cls_index, arg::p_mask}));
 }
 
 ModelOutput XlmSpanSearch::forward(const ModelInputs& in) {

@@ -28,8 +28,8 @@ struct Gemma3MultiModalProjector : Typed<Gemma3MultiModalProjector> {
   Gemma3MultiModalProjector(const Config& c, const Config& text, const Config& vision)
       : side(patch_grid(vision).height),
         times(side / whole_root(c.integer("mm_tokens_per_image"))),
-        mm_input_projection_weight(register_parameter(
-            "mm_input_projection_weight", zeros({vision.integer("hidden_size"), text.integer("hidden_size")}))),
+        mm_input_projection_weight(register_parameter("mm_input_projection_weight",
+                                                      zeros({vision.integer("hidden_size"), text.integer("hidden_size")}))),
         mm_soft_emb_norm(child<DecoderNorm>("mm_soft_emb_norm", std::string(names) + "RMSNorm",
                                             NormDesign{NormKind::rms_around_one, vision.number("layer_norm_eps")},
                                             std::vector<int64_t>{vision.integer("hidden_size")})) {
@@ -40,7 +40,8 @@ struct Gemma3MultiModalProjector : Typed<Gemma3MultiModalProjector> {
   Tensor forward(const Tensor& vision_outputs) {
     const Tensor picture = as_picture(vision_outputs, side, side).contiguous();
     const Tensor pooled = avg_pool2d(picture, {times, times}, {times, times});
-    return matmul(mm_soft_emb_norm(pooled.flatten(2).transpose(1, 2)), *mm_input_projection_weight).to(vision_outputs.dtype());
+    return matmul(mm_soft_emb_norm(pooled.flatten(2).transpose(1, 2)), *mm_input_projection_weight)
+        .to(vision_outputs.dtype());
   }
 
   int64_t side, times;
