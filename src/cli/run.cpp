@@ -42,13 +42,11 @@ Value input(const InputSpec& spec, const SafetensorsFile& file) {
 }
 
 std::optional<Tensor> tensor_of_result(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: return v.to_tensor().contiguous();
-    case Value::Kind::integer: return full({}, v.to_int(), DType::int64);
-    case Value::Kind::floating: return full({}, v.to_float(), DType::float64);
-    case Value::Kind::boolean: return full({}, v.to_bool(), DType::bool_);
-    default: return std::nullopt;
-  }
+  if (v.is_tensor()) return v.to_tensor().contiguous();
+  if (v.kind() == Value::Kind::integer) return full({}, v.to_int(), DType::int64);
+  if (v.kind() == Value::Kind::floating) return full({}, v.to_float(), DType::float64);
+  if (v.kind() == Value::Kind::boolean) return full({}, v.to_bool(), DType::bool_);
+  return std::nullopt;
 }
 
 }  // namespace
