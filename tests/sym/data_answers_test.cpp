@@ -37,7 +37,7 @@ TEST(DataAnswers, an_answer_takes_the_place_of_an_error_and_is_learnt) {
     EXPECT_TRUE(guard(u > 3));  // known by now
     EXPECT_EQ((u + 1).as_int(), 7);
   }
-  EXPECT_EQ(seven.asked, (std::vector<std::string>{"u0 > 3", "u0 + 1"}));
+  EXPECT_EQ(seven.asked, (std::vector<std::string>{"3 < u0", "u0 + 1"}));
   EXPECT_EQ(u.guard_int(), 6);
   EXPECT_TRUE(env->guards().empty());
 }
