@@ -47,8 +47,8 @@ void sizes(Scenario& s, std::optional<bool> dynamic, const std::vector<std::vect
   }
 }
 
-Json counts() {
-  Json out;
+// What of a tensor asks for another graph.
+void count_by_tensor(Json& out) {
   const std::vector<std::vector<int64_t>> growing = {{3, 4}, {4, 4}, {5, 4}, {5, 6}, {7, 8}, {1, 8}, {9, 1}, {6}};
   out["sizes automatic"] = scenario([&](Scenario& s) { sizes(s, std::nullopt, growing); });
   out["sizes static"] = scenario([&](Scenario& s) { sizes(s, false, growing); });
@@ -69,6 +69,10 @@ Json counts() {
       s.note();
     }
   });
+}
+
+// What else of a call does.
+void count_by_call(Json& out) {
   out["integers"] = scenario([](Scenario& s) {
     const auto f = compile([](const Tensor& x, SymInt n) { return x * n; }, s.options());
     for (const int64_t n : {5, 5, 6, 7, 1, 0, -3}) {
@@ -146,6 +150,12 @@ Json counts() {
       s.note();
     }
   });
+}
+
+Json counts() {
+  Json out;
+  count_by_tensor(out);
+  count_by_call(out);
   return out;
 }
 
