@@ -64,8 +64,8 @@ class PlainCall final : public Instruction {
     if (node_.kind() == NodeKind::call_module) return owner_.call_module(node_.target().text(), args, kwargs);
     if (const Operator* op = node_.op()) return call(*op, args, kwargs);
     if (const Function* f = node_.target().function()) return (*f)(args, kwargs);
-    throw UserError(ErrorKind::unsupported_operator,
-                    "this graph uses operators that Calque does not have:\n  %" + node_.name() + ": " + node_.target().text());
+    throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:\n  %" +
+                                                         node_.name() + ": " + node_.target().text());
   }
 
  private:
@@ -102,7 +102,8 @@ class OperatorCall final : public Instruction {
   }
 
   Value run(const Frame& frame) const override {
-    if (modes_active()) [[unlikely]] return dispatch(op_, bound(frame));
+    if (modes_active()) [[unlikely]]
+      return dispatch(op_, bound(frame));
     try {
       return converts_ ? run_converting(frame) : run_directly(frame);
     } catch (UserError& e) {
@@ -129,10 +130,12 @@ class OperatorCall final : public Instruction {
   };
 
   static std::vector<const ArgumentType*> argument_types(const Operator& op) {
-    if (!op.has_kernel()) throw UserError(ErrorKind::unsupported_operator, op.name() + ": registered without an implementation");
+    if (!op.has_kernel())
+      throw UserError(ErrorKind::unsupported_operator, op.name() + ": registered without an implementation");
     const ArgumentList& given = (op.base() ? *op.base() : op).calls().arguments;
     std::vector<const ArgumentType*> types(given.types, given.types + given.count);
-    types.resize(std::max(types.size(), op.base() ? op.schema().arguments.size() : 0), &Argument<const Tensor&>::type);  // out=
+    types.resize(std::max(types.size(), op.base() ? op.schema().arguments.size() : 0),
+                 &Argument<const Tensor&>::type);  // out=
     return types;
   }
 
@@ -169,7 +172,9 @@ class OperatorCall final : public Instruction {
     }
   }
 
-  Value answer(const void* const* at) const { return op_.write() ? Value(op_.write()(op_, at, false)) : op_.run()(op_, at, false); }
+  Value answer(const void* const* at) const {
+    return op_.write() ? Value(op_.write()(op_, at, false)) : op_.run()(op_, at, false);
+  }
 
   Value run_directly(const Frame& frame) const {
     const void* at[most_arguments];

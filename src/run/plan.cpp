@@ -58,7 +58,10 @@ struct Plan::Parts {
       if (id == run::ValueIds::none || seen[id]) return false;
       return static_cast<bool>(seen[id] = true);
     };
-    if (result) for_each_node(result->args().at(0), [&](const Node* n) { if (dies(*n)) dead_at_end.push_back(ids.id_of(*n)); });
+    if (result)
+      for_each_node(result->args().at(0), [&](const Node* n) {
+        if (dies(*n)) dead_at_end.push_back(ids.id_of(*n));
+      });
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
       for (size_t i = 0; i < step->node->num_input_nodes(); ++i)
         if (const Node& input = *step->node->input_node(i); dies(input)) step->dead.push_back(ids.id_of(input));
@@ -125,9 +128,7 @@ std::shared_ptr<const Plan> Plan::make(run::PlannedGraph&& planned, const PlanOp
       case NodeKind::call_function:
       case NodeKind::call_method:
       case NodeKind::call_module: parts->add_step(*n); break;
-      case NodeKind::output:
-        parts->result = n;
-        parts->output = std::make_unique<const Operand>(n->args().at(0), parts->ids);
+      case NodeKind::output: parts->result = n; parts->output = std::make_unique<const Operand>(n->args().at(0), parts->ids);
     }
   }
   parts->find_last_uses();
@@ -177,8 +178,8 @@ size_t Plan::num_values() const { return parts_->ids.count(); }
 size_t Plan::packed_bytes() const { return parts_->state.bytes_made(); }
 
 std::string Plan::describe() const {
-  std::string out = std::to_string(parts_->steps.size()) + " steps, " + std::to_string(parts_->ids.count()) +
-                    " values, " + std::to_string(packed_bytes()) + " bytes made of the state\n";
+  std::string out = std::to_string(parts_->steps.size()) + " steps, " + std::to_string(parts_->ids.count()) + " values, " +
+                    std::to_string(packed_bytes()) + " bytes made of the state\n";
   const auto number = [](uint32_t id) { return "#" + std::to_string(id); };
   for (const Node* n : parts_->inputs) out += number(parts_->ids.id_of(*n)) + " " + n->str() + "\n";
   for (const Step& step : parts_->steps) {

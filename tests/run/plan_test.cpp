@@ -21,8 +21,8 @@
 namespace calque::plan_test {
 namespace {
 
-using ::testing::HasSubstr;
 using test::error_of;
+using ::testing::HasSubstr;
 
 Tensor numbers(int64_t rows, int64_t columns) {
   return (arange(rows * columns, DType::float32) * 0.25 - 1).view({rows, columns});
@@ -78,7 +78,8 @@ TEST(Plan, numbers_and_none_stand_where_tensors_may) {
     %linear = aten.linear.default(%add, %x, %bias)
     return %linear)");
   const auto plan = Plan::make(*module);
-  for (const Values& inputs : {Values{numbers(3, 3), 2, Value()}, Values{numbers(3, 3), numbers(3, 3), numbers(1, 3).view({3})}})
+  for (const Values& inputs :
+       {Values{numbers(3, 3), 2, Value()}, Values{numbers(3, 3), numbers(3, 3), numbers(1, 3).view({3})}})
     EXPECT_TRUE(same(plan->run(inputs), Interpreter(module->graph()).run(inputs)));
 }
 
@@ -193,8 +194,9 @@ TEST(PlanState, what_depends_on_the_state_alone_is_computed_once) {
 
 TEST(PlanState, views_of_the_state_stay_right_when_it_is_written) {
   const Tensor weight = numbers(2, 3);
-  const auto module = module_of("%x = placeholder\n%w = get_attr[w]\n%t = aten.t.default(%w)\n%y = aten.mm.default(%x, %t)\nreturn %y",
-                                {{"w", Attribute(weight)}});
+  const auto module =
+      module_of("%x = placeholder\n%w = get_attr[w]\n%t = aten.t.default(%w)\n%y = aten.mm.default(%x, %t)\nreturn %y",
+                {{"w", Attribute(weight)}});
   const auto plan = Plan::make(*module);
   weight.fill_(1.0);
   EXPECT_TRUE(plan->is_current());

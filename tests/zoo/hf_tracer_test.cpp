@@ -161,7 +161,6 @@ INSTANTIATE_TEST_SUITE_P(Zoo, EveryClassTraced, ::testing::ValuesIn(golden_folde
 });
 
 TEST_P(EveryClassTraced, H176_H179_H209_graphs_equal_the_model_at_other_sizes) {
-  if (GetParam() == "whisper") GTEST_SKIP() << "transformers' tracer makes no features for it";
   for (const ModelClass& one : model_registry().find(Config::from_file(golden(GetParam())).model_type())->classes) {
     const auto model = made(GetParam(), one.name);
     const std::vector<Names> sets = input_sets(*model);
@@ -171,12 +170,9 @@ TEST_P(EveryClassTraced, H176_H179_H209_graphs_equal_the_model_at_other_sizes) {
 }
 
 TEST_P(EveryClassTraced, H180_H199_keys_and_values_as_inputs_of_every_decoder) {
-  if (GetParam() == "whisper") GTEST_SKIP() << "transformers' tracer makes no features for it";
-  if (GetParam() == "speech_to_text")
-    GTEST_SKIP() << "how many frames its convolutions leave is known when the graph runs, its cache's length before";
   for (const ModelClass& one : model_registry().find(Config::from_file(golden(GetParam())).model_type())->classes) {
     const auto model = made(GetParam(), one.name);
-    if (!gives_a_cache(*model) || model->main_input_name() != "input_ids") continue;
+    if (!gives_a_cache(*model)) continue;
     model->config().set("use_cache", true);
     Names names;
     for (const auto& [name, value] : model->example_inputs().to_kwargs(model->arguments()))

@@ -12,7 +12,11 @@ namespace {
 class StateFolding {
  public:
   explicit StateFolding(PassInput& input)
-      : input_(input), graph_(input.module.graph()), mutations_(graph_), values_(graph_.id_bound()), known_(graph_.id_bound()) {}
+      : input_(input),
+        graph_(input.module.graph()),
+        mutations_(graph_),
+        values_(graph_.id_bound()),
+        known_(graph_.id_bound()) {}
 
   bool run() {
     const NoModesScope plain;
@@ -49,7 +53,8 @@ class StateFolding {
     if (n.kind() == NodeKind::get_attr)
       return input_.module.find_tensor(n.target().text()) && !input_.written.contains(n.target().text()) &&
              !mutations_.is_written(n);
-    if (n.kind() != NodeKind::call_function || n.target().is_text() || n.is_impure() || mutations_.is_written(n)) return false;
+    if (n.kind() != NodeKind::call_function || n.target().is_text() || n.is_impure() || mutations_.is_written(n))
+      return false;
     return !n.op() || !n.op()->has_tag(Tag::data_dependent);
   }
 
