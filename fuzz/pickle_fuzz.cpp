@@ -16,26 +16,19 @@ using namespace calque;
 namespace {
 
 void touch(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: {
-      const Tensor& t = v.to_tensor();
-      if (t.is_fake() || t.numel() == 0) return;
-      int64_t last = 0;
-      for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
-      const auto* p = static_cast<const unsigned char*>(t.data());
-      volatile unsigned sum = p[0] + p[static_cast<size_t>(last) * item_size(t.dtype())];
-      (void)sum;
-      return;
-    }
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (const Value& x : v.to_items()) touch(x);
-      return;
-    case Value::Kind::dict:
-      for (const auto& [key, x] : v.to_dict().items) touch(x);
-      return;
-    default: return;
+  if (v.is_tensor()) {
+    const Tensor& t = v.to_tensor();
+    if (t.is_fake() || t.numel() == 0) return;
+    int64_t last = 0;
+    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+    const auto* p = static_cast<const unsigned char*>(t.data());
+    volatile unsigned sum = p[0] + p[static_cast<size_t>(last) * item_size(t.dtype())];
+    (void)sum;
   }
+  if (v.is_sequence())
+    for (const Value& x : v.to_items()) touch(x);
+  if (v.kind() == Value::Kind::dict)
+    for (const auto& [key, x] : v.to_dict().items) touch(x);
 }
 
 void read(const std::string& bytes, bool keep_objects) {

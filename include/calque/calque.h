@@ -1,6 +1,6 @@
 // Everything that a program needs to open a model, run it, trace it, export it and build one: tensors with their operators,
 // modules, the hub, tokenizers and generation, graphs, programs. Each of these headers may be included alone, which compiles
-// faster; what only those need who extend Calque (op/library.h, op/mode.h, graph/passes.h, ...) is not here.
+// faster. Headers for those who extend Calque (op/library.h, op/mode.h, graph/passes.h, ...) are not here.
 #pragma once
 
 #include "calque/base/error.h"

@@ -10,10 +10,10 @@ namespace calque {
 
 void append_utf8(std::string& out, char32_t c);
 
-// Halves of a pair are no characters; JSON can name one all the same, and Python keeps it.
+// A surrogate (U+D800 to U+DFFF, half of a UTF-16 pair) is no character; JSON can name one all the same, and Python keeps it.
 enum class Surrogates : uint8_t { refuse, keep };
 
-// What stands at the front of bytes that may be anything.
+// What the bytes begin with.
 struct Utf8Step {
   enum class Kind { valid, wrong, incomplete };  // incomplete: more bytes could still make it a character
   Kind kind;

@@ -1,8 +1,9 @@
 #include "calque/base/warning.h"
 
 #include <mutex>
-#include <unordered_set>
 #include <utility>
+
+#include "calque/base/duplicate_warnings.h"
 
 namespace calque {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 struct State {
   std::mutex mutex;
   WarningSink sink;
-  std::unordered_set<std::string> delivered;
+  DuplicateWarningChecker delivered;
   uint64_t count = 0;
   bool always = false;
 };
@@ -28,7 +29,7 @@ void warn(std::string message) {
   {
     const std::lock_guard lock(s.mutex);
     ++s.count;
-    const bool fresh = s.delivered.insert(message).second;
+    const bool fresh = s.delivered.add(message);
     if (fresh || s.always) sink = s.sink;
   }
   if (sink) sink(message);
@@ -51,7 +52,7 @@ uint64_t warning_count() {
 
 void reset_warnings() {
   const std::lock_guard lock(state().mutex);
-  state().delivered.clear();
+  state().delivered.reset();
   state().count = 0;
 }
 

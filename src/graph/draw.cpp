@@ -152,8 +152,14 @@ json to_json_value(const Value& v) {
       return {{"slice", json::array({to_json_value(v.to_slice().start), to_json_value(v.to_slice().stop),
                                      to_json_value(v.to_slice().step)})}};
     case Value::Kind::tensor: return {{"tensor", val_text(v)}};
-    default: return {{std::string(Value::kind_name(v.kind())), python_str(v)}};
+    case Value::Kind::complex:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator: break;
   }
+  return {{std::string(Value::kind_name(v.kind())), python_str(v)}};
 }
 
 json node_json(const Node& n) {

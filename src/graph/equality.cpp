@@ -67,8 +67,16 @@ class Comparison {
       case Value::Kind::integer:
       case Value::Kind::floating:
         return a.equals(b) || (value_text(a).starts_with("Sym(") && value_text(a) == value_text(b));
-      default: return a.equals(b);
+      case Value::Kind::none:
+      case Value::Kind::complex:
+      case Value::Kind::string:
+      case Value::Kind::dtype:
+      case Value::Kind::device:
+      case Value::Kind::layout:
+      case Value::Kind::memory_format:
+      case Value::Kind::generator: break;
     }
+    return a.equals(b);
   }
 
   const Graph& a_;

@@ -37,8 +37,21 @@ std::string format_arg(const Value& value) {
         s += (s.empty() ? "" : ", ") + python_str(key) + ": " + format_arg(item);
       return "{" + s + "}";
     }
-    default: return python_str(value);
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::integer:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator: break;
   }
+  return python_str(value);
 }
 
 std::string format_kwargs(const Kwargs& kwargs) {

@@ -329,23 +329,22 @@ std::optional<SymInt> bound(const Value& v) {
   return v.is_tensor() ? call(ops().item, {v}).to_sym_int() : as_int(v);
 }
 
+Slice tensor_slice(const SliceValue& v) {
+  Slice slice;
+  slice.start = bound(v.start);
+  slice.stop = bound(v.stop);
+  slice.step = bound(v.step);
+  return slice;
+}
+
 Index tensor_index(const Value& v) {
-  switch (v.kind()) {
-    case Kind::none: return none;
-    case Kind::boolean: return v.to_bool();
-    case Kind::integer: return v.to_sym_int();
-    case Kind::tensor: return v.to_tensor();
-    case Kind::slice: {
-      Slice slice;
-      slice.start = bound(v.to_slice().start);
-      slice.stop = bound(v.to_slice().stop);
-      slice.step = bound(v.to_slice().step);
-      return slice;
-    }
-    default:
-      if (is_ellipsis(v)) return ellipsis;
-      throw UserError("operator.getitem: a tensor cannot be indexed with " + std::string(Value::kind_name(v.kind())));
-  }
+  if (v.is_none()) return none;
+  if (v.kind() == Kind::boolean) return v.to_bool();
+  if (v.kind() == Kind::integer) return v.to_sym_int();
+  if (v.is_tensor()) return v.to_tensor();
+  if (v.kind() == Kind::slice) return tensor_slice(v.to_slice());
+  if (is_ellipsis(v)) return ellipsis;
+  throw UserError("operator.getitem: a tensor cannot be indexed with " + std::string(Value::kind_name(v.kind())));
 }
 
 std::vector<Index> tensor_indices(const Value& index) {
@@ -574,34 +573,30 @@ SymBool python_truth(const Value& v) {
 }
 
 int64_t python_len(const Value& v) {
-  switch (v.kind()) {
-    case Kind::string: return static_cast<int64_t>(v.to_string().size());
-    case Kind::list:
-    case Kind::tuple: return static_cast<int64_t>(v.to_items().size());
-    case Kind::dict: return static_cast<int64_t>(v.to_dict().items.size());
-    case Kind::structure: return static_cast<int64_t>(v.to_struct().items.size());
-    default: throw UserError("len: object of kind " + std::string(Value::kind_name(v.kind())) + " has no length");
-  }
+  if (v.kind() == Kind::string) return static_cast<int64_t>(v.to_string().size());
+  if (v.is_sequence()) return static_cast<int64_t>(v.to_items().size());
+  if (v.kind() == Kind::dict) return static_cast<int64_t>(v.to_dict().items.size());
+  if (v.kind() == Kind::structure) return static_cast<int64_t>(v.to_struct().items.size());
+  throw UserError("len: object of kind " + std::string(Value::kind_name(v.kind())) + " has no length");
 }
 
 Value python_getitem(const Value& object, const Value& index) {
-  switch (object.kind()) {
-    case Kind::tensor: return index_by(object.to_tensor(), tensor_indices(index));
-    case Kind::list:
-    case Kind::tuple:
-      if (index.kind() == Kind::slice) return sequence_of(object.kind(), sliced(object.to_items(), index.to_slice()));
-      return object.to_items()[position(index.to_int(), object.to_items().size())];
-    case Kind::dict:
-      for (const auto& [key, value] : object.to_dict().items)
-        if (same_value(key, index)) return value;
-      throw UserError("operator.getitem: the dict has no key " + index.str());
-    case Kind::structure: {
-      const StructValue& s = object.to_struct();
-      if (index.kind() != Kind::string) return s.items[position(index.to_int(), s.items.size())];
-      return python_getattr(object, index.to_string());
-    }
-    default: throw UserError("operator.getitem: a " + std::string(Value::kind_name(object.kind())) + " cannot be indexed");
+  if (object.is_tensor()) return index_by(object.to_tensor(), tensor_indices(index));
+  if (object.is_sequence()) {
+    if (index.kind() == Kind::slice) return sequence_of(object.kind(), sliced(object.to_items(), index.to_slice()));
+    return object.to_items()[position(index.to_int(), object.to_items().size())];
   }
+  if (object.kind() == Kind::dict) {
+    for (const auto& [key, value] : object.to_dict().items)
+      if (same_value(key, index)) return value;
+    throw UserError("operator.getitem: the dict has no key " + index.str());
+  }
+  if (object.kind() == Kind::structure) {
+    const StructValue& s = object.to_struct();
+    if (index.kind() != Kind::string) return s.items[position(index.to_int(), s.items.size())];
+    return python_getattr(object, index.to_string());
+  }
+  throw UserError("operator.getitem: a " + std::string(Value::kind_name(object.kind())) + " cannot be indexed");
 }
 
 Value python_getattr(const Value& object, std::string_view attribute) {

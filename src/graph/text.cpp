@@ -95,8 +95,20 @@ std::string val_text(const Value& val) {
       if (!is_list && val.to_items().size() == 1) s += ",";
       return s + (is_list ? "]" : ")");
     }
-    default: return {};
+    case Value::Kind::none:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::dict:
+    case Value::Kind::structure: break;
   }
+  return {};
 }
 
 std::string value_text(const Value& value) {

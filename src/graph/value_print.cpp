@@ -46,8 +46,20 @@ std::string ValuePrinter::operator()(const Value& value) const {
         out += (i ? ", " : "") + (i < s.fields.size() ? s.fields[i] + "=" : std::string()) + (*this)(s.items[i]);
       return out + ")";
     }
-    default: return leaf(value);
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::integer:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator: break;
   }
+  return leaf(value);
 }
 
 std::string python_str(const Value& value) {

@@ -234,12 +234,43 @@ Config::Items Config::update(const Items& items) {
   return unused;
 }
 
+namespace {
+
+template <class Number>
+std::optional<Number> parsed(std::string_view digits) {
+  Number number{};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+bool parsed_truth(std::string_view key, const std::string& given) {
+  std::string lower = given;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (lower == "true" || lower == "1" || lower == "y" || lower == "yes") return true;
+  if (lower == "false" || lower == "0" || lower == "n" || lower == "no") return false;
+  throw UserError("can't derive true or false from " + given + " (key " + std::string(key) + ")");
+}
+
+// `given` as a value of the kind that the key has now.
+Value value_like(const Value& now, const std::string& key, const std::string& given) {
+  if (now.kind() == Value::Kind::string) return given;
+  if (now.kind() == Value::Kind::boolean) return parsed_truth(key, given);
+  if (now.kind() == Value::Kind::integer) {
+    if (const auto number = parsed<int64_t>(given)) return *number;
+    throw UserError("key " + key + " is an integer, found \"" + given + "\"");
+  }
+  if (now.kind() == Value::Kind::floating) {
+    if (const auto number = parsed<double>(given)) return *number;
+    throw UserError("key " + key + " is a number, found \"" + given + "\"");
+  }
+  throw UserError("You can only update int, float, bool or string values in the config, got " + given + " for key " + key);
+}
+
+}  // namespace
+
 void Config::update_from_string(std::string_view text) {
-  const auto parsed = [](std::string_view digits, auto number) -> std::optional<decltype(number)> {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return number;
-  };
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
     text.remove_prefix(std::min(part.size() + 1, text.size()));
@@ -249,34 +280,7 @@ void Config::update_from_string(std::string_view text) {
     const std::string given(part.substr(equals + 1));
     const Value* now = find(key);
     if (!now) throw UserError("key " + key + " isn't in the original config dict");
-    switch (now->kind()) {
-      case Value::Kind::boolean: {
-        std::string lower = given;
-        std::transform(lower.begin(), lower.end(), lower.begin(),
-                       [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-        const bool yes = lower == "true" || lower == "1" || lower == "y" || lower == "yes";
-        if (!yes && lower != "false" && lower != "0" && lower != "n" && lower != "no")
-          throw UserError("can't derive true or false from " + given + " (key " + key + ")");
-        set(key, yes);
-        break;
-      }
-      case Value::Kind::integer: {
-        const auto number = parsed(given, int64_t{});
-        if (!number) throw UserError("key " + key + " is an integer, found \"" + given + "\"");
-        set(key, *number);
-        break;
-      }
-      case Value::Kind::floating: {
-        const auto number = parsed(given, double{});
-        if (!number) throw UserError("key " + key + " is a number, found \"" + given + "\"");
-        set(key, *number);
-        break;
-      }
-      case Value::Kind::string: set(key, given); break;
-      default:
-        throw UserError("You can only update int, float, bool or string values in the config, got " + given + " for key " +
-                        key);
-    }
+    set(key, value_like(*now, key, given));
   }
 }
 

@@ -83,9 +83,17 @@ class ConfigWriter {
         return;
       }
       case Value::Kind::dict: write_members(value.to_dict().items, depth); return;
-      default:
-        throw UserError("a configuration cannot hold " + std::string(Value::kind_name(value.kind())) + " " + value.str());
+      case Value::Kind::complex:
+      case Value::Kind::slice:
+      case Value::Kind::tensor:
+      case Value::Kind::device:
+      case Value::Kind::layout:
+      case Value::Kind::memory_format:
+      case Value::Kind::generator:
+      case Value::Kind::node:
+      case Value::Kind::structure: break;
     }
+    throw UserError("a configuration cannot hold " + std::string(Value::kind_name(value.kind())) + " " + value.str());
   }
   void write_members(std::vector<std::pair<Value, Value>> members, size_t depth) {
     if (members.empty()) {

@@ -18,17 +18,11 @@ bool among(int64_t number, const std::vector<int64_t>& numbers) {
 }
 
 void collect_numbers(const Value& value, std::vector<int64_t>& out) {
-  switch (value.kind()) {
-    case Value::Kind::integer: out.push_back(value.to_int()); return;
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (const Value& item : value.to_items()) collect_numbers(item, out);
-      return;
-    case Value::Kind::dict:
-      for (const auto& [key, item] : value.to_dict().items) collect_numbers(item, out);
-      return;
-    default: return;
-  }
+  if (value.kind() == Value::Kind::integer) out.push_back(value.to_int());
+  if (value.is_sequence())
+    for (const Value& item : value.to_items()) collect_numbers(item, out);
+  if (value.kind() == Value::Kind::dict)
+    for (const auto& [key, item] : value.to_dict().items) collect_numbers(item, out);
 }
 
 bool contains(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }

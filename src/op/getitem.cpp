@@ -25,23 +25,20 @@ Value getitem(const Value& container, const Value& key, std::source_location whe
   const CallSiteScope scope(site);
   if (modes_active())
     if (auto traced = offer_function("operator.getitem", {container, key})) return *std::move(traced);
-  switch (container.kind()) {
-    case Value::Kind::tensor: return container.to_tensor()[key.to_sym_int()];
-    case Value::Kind::list:
-    case Value::Kind::tuple: return at(container, container.to_items(), key);
-    case Value::Kind::dict:
-      for (const auto& [k, v] : container.to_dict().items)
-        if (k.equals(key)) return v;
-      nothing_there(container, key);
-    case Value::Kind::structure: {
-      const StructValue& s = container.to_struct();
-      if (key.kind() != Value::Kind::string) return at(container, s.items, key);
-      for (size_t i = 0; i < s.fields.size(); ++i)
-        if (s.fields[i] == key.to_string()) return s.items[i];
-      nothing_there(container, key);
-    }
-    default: throw UserError("getitem: a " + std::string(Value::kind_name(container.kind())) + " has no items");
+  if (container.is_tensor()) return container.to_tensor()[key.to_sym_int()];
+  if (!container.is_container())
+    throw UserError("getitem: a " + std::string(Value::kind_name(container.kind())) + " has no items");
+  if (container.is_sequence()) return at(container, container.to_items(), key);
+  if (container.kind() == Value::Kind::dict) {
+    for (const auto& [k, v] : container.to_dict().items)
+      if (k.equals(key)) return v;
+    nothing_there(container, key);
   }
+  const StructValue& s = container.to_struct();
+  if (key.kind() != Value::Kind::string) return at(container, s.items, key);
+  for (size_t i = 0; i < s.fields.size(); ++i)
+    if (s.fields[i] == key.to_string()) return s.items[i];
+  nothing_there(container, key);
 }
 
 }  // namespace calque

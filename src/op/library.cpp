@@ -18,24 +18,19 @@ namespace op_detail {
 namespace {
 
 std::string described(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: {
-      const Tensor& t = v.to_tensor();
-      if (t.impl().opaque) return "a proxy";
-      std::string text = std::string(name(t.dtype())) + str(t.sym_sizes());
-      if (t.device() != Device()) text += " on " + t.device().str();
-      return text;
-    }
-    case Value::Kind::list:
-    case Value::Kind::tuple: {
-      constexpr size_t most = 8;
-      const Values& items = v.to_items();
-      std::string text = "[";
-      for (size_t i = 0; i < std::min(items.size(), most); ++i) text += (i ? ", " : "") + described(items[i]);
-      return text + (items.size() > most ? ", ...]" : "]");
-    }
-    default: return v.str();
+  if (v.is_tensor()) {
+    const Tensor& t = v.to_tensor();
+    if (t.impl().opaque) return "a proxy";
+    std::string text = std::string(name(t.dtype())) + str(t.sym_sizes());
+    if (t.device() != Device()) text += " on " + t.device().str();
+    return text;
   }
+  if (!v.is_sequence()) return v.str();
+  constexpr size_t most = 8;
+  const Values& items = v.to_items();
+  std::string text = "[";
+  for (size_t i = 0; i < std::min(items.size(), most); ++i) text += (i ? ", " : "") + described(items[i]);
+  return text + (items.size() > most ? ", ...]" : "]");
 }
 
 }  // namespace

@@ -21,48 +21,38 @@ TreeKey index_key(size_t i) { return {TreeKey::Kind::index, Value(i)}; }
 
 // The children of a node, in the order in which they flatten.
 Values children_of(const Value& node) {
-  switch (node.kind()) {
-    case Value::Kind::list:
-    case Value::Kind::tuple: return node.to_items();
-    case Value::Kind::dict: {
-      Values out;
-      for (const auto& [key, value] : node.to_dict().items) out.push_back(value);
-      return out;
-    }
-    case Value::Kind::structure: {
-      const StructValue& s = node.to_struct();
-      Values out;
-      for (const Value& item : s.items)
-        if (!s.context.empty() || !item.is_none()) out.push_back(item);
-      return out;
-    }
-    default: throw InternalError("tree: a leaf has no children");
+  if (!node.is_container()) throw InternalError("tree: a leaf has no children");
+  if (node.is_sequence()) return node.to_items();
+  Values out;
+  if (node.kind() == Value::Kind::dict) {
+    for (const auto& [key, value] : node.to_dict().items) out.push_back(value);
+    return out;
   }
+  const StructValue& s = node.to_struct();
+  for (const Value& item : s.items)
+    if (!s.context.empty() || !item.is_none()) out.push_back(item);
+  return out;
 }
 
 TreeSpec spec_of(const Value& node, std::vector<TreeSpec> children) {
-  switch (node.kind()) {
-    case Value::Kind::list: return TreeSpec::list(std::move(children));
-    case Value::Kind::tuple: return TreeSpec::tuple(std::move(children));
-    case Value::Kind::dict: {
-      Values keys;
-      for (const auto& [key, value] : node.to_dict().items) keys.push_back(key);
-      return TreeSpec::dict(std::move(keys), std::move(children), node.to_dict().ordered);
-    }
-    case Value::Kind::structure: {
-      const StructValue& s = node.to_struct();
-      if (!s.context.empty()) return TreeSpec::structure(s.type, s.context, s.fields, std::move(children));
-      if (s.fields.size() != s.items.size())
-        throw UserError("tree_flatten: " + s.type + " has " + std::to_string(s.fields.size()) + " field names for " +
-                        std::to_string(s.items.size()) + " items");
-      std::vector<std::string> present;
-      for (size_t i = 0; i < s.items.size(); ++i)
-        if (!s.items[i].is_none()) present.push_back(s.fields[i]);
-      std::string context = tree_json::name_list_context(present);
-      return TreeSpec::structure(s.type, std::move(context), std::move(present), std::move(children));
-    }
-    default: throw InternalError("tree: a leaf has no children");
+  if (!node.is_container()) throw InternalError("tree: a leaf has no children");
+  if (node.kind() == Value::Kind::list) return TreeSpec::list(std::move(children));
+  if (node.kind() == Value::Kind::tuple) return TreeSpec::tuple(std::move(children));
+  if (node.kind() == Value::Kind::dict) {
+    Values keys;
+    for (const auto& [key, value] : node.to_dict().items) keys.push_back(key);
+    return TreeSpec::dict(std::move(keys), std::move(children), node.to_dict().ordered);
   }
+  const StructValue& s = node.to_struct();
+  if (!s.context.empty()) return TreeSpec::structure(s.type, s.context, s.fields, std::move(children));
+  if (s.fields.size() != s.items.size())
+    throw UserError("tree_flatten: " + s.type + " has " + std::to_string(s.fields.size()) + " field names for " +
+                    std::to_string(s.items.size()) + " items");
+  std::vector<std::string> present;
+  for (size_t i = 0; i < s.items.size(); ++i)
+    if (!s.items[i].is_none()) present.push_back(s.fields[i]);
+  std::string context = tree_json::name_list_context(present);
+  return TreeSpec::structure(s.type, std::move(context), std::move(present), std::move(children));
 }
 
 TreeSpec flatten_into(const Value& node, const LeafPredicate& is_leaf, Values& leaves, size_t depth) {
@@ -223,33 +213,25 @@ const Value& key_get(const Value& tree, const KeyPath& path) {
   const Value* at = &tree;
   for (size_t step = 0; step < path.size(); ++step) {
     const Value* next = nullptr;
-    switch (at->kind()) {
-      case Value::Kind::list:
-      case Value::Kind::tuple: {
-        const Values& items = at->to_items();
-        if (path[step].kind == TreeKey::Kind::index) {
-          const int64_t i = path[step].key.to_int();
-          if (i >= 0 && static_cast<size_t>(i) < items.size()) next = &items[static_cast<size_t>(i)];
-        }
-        break;
+    if (at->is_sequence()) {
+      const Values& items = at->to_items();
+      if (path[step].kind == TreeKey::Kind::index) {
+        const int64_t i = path[step].key.to_int();
+        if (i >= 0 && static_cast<size_t>(i) < items.size()) next = &items[static_cast<size_t>(i)];
       }
-      case Value::Kind::dict:
-        for (const auto& [key, value] : at->to_dict().items)
-          if (path[step].kind == TreeKey::Kind::mapping && key.equals(path[step].key)) next = &value;
-        break;
-      case Value::Kind::structure: {
-        const StructValue& s = at->to_struct();
-        std::vector<TreeKey> keys;
-        if (s.context.empty()) {
-          for (const std::string& field : s.fields) keys.push_back({TreeKey::Kind::mapping, field});
-        } else {
-          keys = tree_json::structure_keys(s.type, s.context, s.fields, s.items.size());
-        }
-        for (size_t i = 0; i < std::min(keys.size(), s.items.size()); ++i)
-          if (keys[i] == path[step]) next = &s.items[i];
-        break;
+    } else if (at->kind() == Value::Kind::dict) {
+      for (const auto& [key, value] : at->to_dict().items)
+        if (path[step].kind == TreeKey::Kind::mapping && key.equals(path[step].key)) next = &value;
+    } else if (at->kind() == Value::Kind::structure) {
+      const StructValue& s = at->to_struct();
+      std::vector<TreeKey> keys;
+      if (s.context.empty()) {
+        for (const std::string& field : s.fields) keys.push_back({TreeKey::Kind::mapping, field});
+      } else {
+        keys = tree_json::structure_keys(s.type, s.context, s.fields, s.items.size());
       }
-      default: break;
+      for (size_t i = 0; i < std::min(keys.size(), s.items.size()); ++i)
+        if (keys[i] == path[step]) next = &s.items[i];
     }
     if (next == nullptr) {
       const KeyPath before(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(step));

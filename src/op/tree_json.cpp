@@ -196,21 +196,20 @@ std::string json_repr(const Json& j) {
   return beyond_int64(j) ? j.dump() : key_value(j).str();
 }
 
+std::string json_of_key(const Value& key) {
+  if (key.kind() == Value::Kind::string) return tree_json::quote(key.to_string());
+  if (key.is_none()) return "null";
+  if (key.kind() == Value::Kind::boolean) return key.to_bool() ? "true" : "false";
+  if (key.kind() == Value::Kind::integer) return std::to_string(key.to_int());
+  if (key.kind() == Value::Kind::floating) return float_text(key.to_float());
+  throw UserError("treespec_dumps: a dict key of kind " + std::string(Value::kind_name(key.kind())) + " has no JSON form");
+}
+
 std::string key_list(const Values& keys) {
   std::string out = "[";
   for (size_t i = 0; i < keys.size(); ++i) {
     if (i != 0) out += ", ";
-    const Value& key = keys[i];
-    switch (key.kind()) {
-      case Value::Kind::string: out += tree_json::quote(key.to_string()); break;
-      case Value::Kind::none: out += "null"; break;
-      case Value::Kind::boolean: out += key.to_bool() ? "true" : "false"; break;
-      case Value::Kind::integer: out += std::to_string(key.to_int()); break;
-      case Value::Kind::floating: out += float_text(key.to_float()); break;
-      default:
-        throw UserError("treespec_dumps: a dict key of kind " + std::string(Value::kind_name(key.kind())) +
-                        " has no JSON form");
-    }
+    out += json_of_key(keys[i]);
   }
   return out + "]";
 }

@@ -1,6 +1,7 @@
 #include "calque/sym/dim_constraints.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -17,23 +18,10 @@ namespace {
 
 // What the solver does not look into.
 bool is_supported(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::integer:
-    case ExprKind::symbol:
-    case ExprKind::add:
-    case ExprKind::mul:
-    case ExprKind::pow:
-    case ExprKind::floor_div:
-    case ExprKind::mod:
-    case ExprKind::python_mod:
-    case ExprKind::eq:
-    case ExprKind::lt:
-    case ExprKind::le:
-    case ExprKind::gt:
-    case ExprKind::ge: break;
-    default: return false;
-  }
-  return !e->is_float() && std::ranges::all_of(e->args(), is_supported);
+  using enum ExprKind;
+  constexpr std::array supported = {integer, symbol, add, mul, pow, floor_div, mod, python_mod, eq, lt, le, gt, ge};
+  return std::ranges::find(supported, e->kind()) != supported.end() && !e->is_float() &&
+         std::ranges::all_of(e->args(), is_supported);
 }
 
 int64_t inverse(int64_t a, int64_t modulus) {  // of a, which has no divisor in common with the modulus
@@ -194,8 +182,43 @@ Quotient DimConstraints::Impl::converted(const Expr* e, size_t symbol) {
       const Quotient base = converted(e->arg(0), symbol), divisor = converted(e->arg(1), symbol);
       return (base - remainder_of(base, divisor, symbol)) / divisor;
     }
-    default: throw Unsolvable{};
+    case ExprKind::float_number:
+    case ExprKind::clean_div:
+    case ExprKind::max:
+    case ExprKind::min:
+    case ExprKind::where:
+    case ExprKind::pow_by_natural:
+    case ExprKind::to_float:
+    case ExprKind::int_true_div:
+    case ExprKind::float_true_div:
+    case ExprKind::float_pow:
+    case ExprKind::floor_to_int:
+    case ExprKind::ceil_to_int:
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::floor:
+    case ExprKind::absolute:
+    case ExprKind::opaque_unary:
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor:
+    case ExprKind::piecewise:
+    case ExprKind::dense_indicator:
+    case ExprKind::eq:
+    case ExprKind::ne:
+    case ExprKind::lt:
+    case ExprKind::le:
+    case ExprKind::gt:
+    case ExprKind::ge:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+    case ExprKind::logical_not:
+    case ExprKind::true_value:
+    case ExprKind::false_value: break;
   }
+  throw Unsolvable{};
 }
 
 bool DimConstraints::Impl::add(const Expr* e) {

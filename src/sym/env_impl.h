@@ -68,8 +68,8 @@ struct ShapeEnv::Impl final : KnowledgeListener {
     return result;
   }
 
-  // What log() makes its records of; nothing is printed until somebody asks. Inputs make most of them, so that one is
-  // small: what only others have is apart.
+  // log() makes its records of these when somebody asks. Most of them are of inputs' sizes; they are kept small, and the rest of
+  // an event is allocated apart.
   struct Event {
     LogRecord::Kind kind;
     const Expr* subject = nullptr;
@@ -82,8 +82,8 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   };
   struct Logged {
     std::unique_ptr<const Event> detail;
-    // Without a detail, a size of an input: it shares this symbol, and is at that place of its sources; or, with none, it
-    // is a plain number, and is there in static_sizes.
+    // Without a detail the event is of an input's size. It shares `symbol`, and `source` is its place among the symbol's sources;
+    // or, when `symbol` is null, it became a plain number, and `source` is its place in static_sizes.
     const Expr* symbol = nullptr;
     size_t source = 0;
     int64_t example = 0;

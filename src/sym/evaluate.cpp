@@ -88,14 +88,48 @@ class Evaluator {
       case ExprKind::mul:
       case ExprKind::max:
       case ExprKind::min: return fold(e);
-      default: break;
+      case ExprKind::pow:
+      case ExprKind::to_float:
+      case ExprKind::floor_to_int:
+      case ExprKind::ceil_to_int:
+      case ExprKind::trunc_to_int:
+      case ExprKind::round_to_int:
+      case ExprKind::floor:
+      case ExprKind::trunc_to_float:
+      case ExprKind::absolute:
+      case ExprKind::opaque_unary:
+      case ExprKind::logical_not: return of_one(e);  // a power's exponent is a number of its own
+      case ExprKind::floor_div:
+      case ExprKind::clean_div:
+      case ExprKind::mod:
+      case ExprKind::python_mod:
+      case ExprKind::pow_by_natural:
+      case ExprKind::int_true_div:
+      case ExprKind::float_true_div:
+      case ExprKind::float_pow:
+      case ExprKind::round_decimal:
+      case ExprKind::bitwise_and:
+      case ExprKind::bitwise_or:
+      case ExprKind::bitwise_xor:
+      case ExprKind::eq:
+      case ExprKind::ne:
+      case ExprKind::lt:
+      case ExprKind::le:
+      case ExprKind::gt:
+      case ExprKind::ge: return of_two(e);
     }
-    const std::optional<Number> first = run(e->arg(0));
-    if (!first) return std::nullopt;
-    if (is_unary(e->kind())) return unary(e, *first);
-    const std::optional<Number> second = run(e->arg(1));
-    if (!second) return std::nullopt;
-    return binary(e, *first, *second);
+    throw InternalError("an expression of unknown kind");
+  }
+
+  std::optional<Number> of_one(const Expr* e) {
+    const std::optional<Number> x = run(e->arg(0));
+    return x ? std::optional(unary(e, *x)) : std::nullopt;
+  }
+  std::optional<Number> of_two(const Expr* e) {
+    const std::optional<Number> x = run(e->arg(0));
+    if (!x) return std::nullopt;
+    const std::optional<Number> y = run(e->arg(1));
+    return y ? std::optional(binary(e, *x, *y)) : std::nullopt;
   }
 
   std::optional<Number> dense_indicator(const Expr* e) {
@@ -144,61 +178,55 @@ class Evaluator {
     return x;
   }
 
-  static bool is_unary(ExprKind kind) {  // a power's exponent is a number of its own
-    return kind == ExprKind::pow || kind == ExprKind::logical_not || kind == ExprKind::to_float ||
-           kind == ExprKind::floor_to_int || kind == ExprKind::ceil_to_int || kind == ExprKind::trunc_to_int ||
-           kind == ExprKind::round_to_int || kind == ExprKind::floor || kind == ExprKind::trunc_to_float ||
-           kind == ExprKind::absolute || kind == ExprKind::opaque_unary;
-  }
   static Number unary(const Expr* e, Number x) {
-    switch (e->kind()) {
-      case ExprKind::pow:
-        if (x.is_float) return float_number(std::pow(x.real, static_cast<double>(e->exponent())));
-        return integer_number(power(x.integer, e->exponent(), e));
-      case ExprKind::logical_not: return integer_number(x.integer == 0);
-      case ExprKind::to_float: return float_number(x.as_double());
-      case ExprKind::floor_to_int: return x.is_float ? rounded(std::floor(x.real), e) : x;
-      case ExprKind::ceil_to_int: return x.is_float ? rounded(std::ceil(x.real), e) : x;
-      case ExprKind::trunc_to_int: return x.is_float ? rounded(std::trunc(x.real), e) : x;
-      case ExprKind::round_to_int: return x.is_float ? rounded(std::nearbyint(x.real), e) : x;
-      case ExprKind::floor: return x.is_float ? rounded(std::floor(x.real), e) : x;
-      case ExprKind::trunc_to_float: return float_number(std::trunc(x.as_double()));
-      case ExprKind::absolute:
-        if (x.is_float) return float_number(std::fabs(x.real));
-        return x.integer < 0 ? integer_number(checked_mul(x.integer, -1)) : x;
-      case ExprKind::opaque_unary: return float_number(opaque_value(e->opaque_function(), x.as_double()));
-      default: throw InternalError("an expression of unknown kind");
+    const ExprKind kind = e->kind();
+    if (kind == ExprKind::pow) {
+      if (x.is_float) return float_number(std::pow(x.real, static_cast<double>(e->exponent())));
+      return integer_number(power(x.integer, e->exponent(), e));
     }
+    if (kind == ExprKind::logical_not) return integer_number(x.integer == 0);
+    if (kind == ExprKind::to_float) return float_number(x.as_double());
+    if (is_rounding(kind)) return x.is_float ? rounded(round_by(kind, x.real), e) : x;
+    if (kind == ExprKind::trunc_to_float) return float_number(std::trunc(x.as_double()));
+    if (kind == ExprKind::absolute) {
+      if (x.is_float) return float_number(std::fabs(x.real));
+      return x.integer < 0 ? integer_number(checked_mul(x.integer, -1)) : x;
+    }
+    if (kind == ExprKind::opaque_unary) return float_number(opaque_value(e->opaque_function(), x.as_double()));
+    throw InternalError("an expression of unknown kind");
   }
 
   static Number binary(const Expr* e, Number x, Number y) {
     if (is_relation(e->kind())) return integer_number(compare(e->kind(), x, y));
     const bool real = x.is_float || y.is_float;
-    switch (e->kind()) {
-      case ExprKind::floor_div:
-      case ExprKind::clean_div:
-        not_zero(y, e);
-        if (real) return float_number(float_floor_quotient(x.as_double(), y.as_double()));
-        return integer_number(floor_quotient(x.integer, y.integer));
-      case ExprKind::mod:
-      case ExprKind::python_mod:
-        not_zero(y, e);
-        if (real) return float_number(float_floor_remainder(x.as_double(), y.as_double()));
-        return integer_number(floor_remainder(x.integer, y.integer));
-      case ExprKind::bitwise_and: return integer_number(x.integer & y.integer);
-      case ExprKind::bitwise_or: return integer_number(x.integer | y.integer);
-      case ExprKind::bitwise_xor: return integer_number(x.integer ^ y.integer);
-      case ExprKind::round_decimal: return float_number(round_to_digits(x.as_double(), y.integer));
-      case ExprKind::pow_by_natural: return integer_number(power(x.integer, y.integer, e));
-      case ExprKind::int_true_div:
-        not_zero(y, e);
-        if (real) return float_number(x.as_double() / y.as_double());
-        // long double holds 64-bit integers, so that only the quotient is rounded
-        return float_number(static_cast<double>(static_cast<long double>(x.integer) / static_cast<long double>(y.integer)));
-      case ExprKind::float_true_div: not_zero(y, e); return float_number(x.as_double() / y.as_double());
-      case ExprKind::float_pow: return float_number(std::pow(x.as_double(), y.as_double()));
-      default: throw InternalError("an expression of unknown kind");
+    const ExprKind kind = e->kind();
+    if (kind == ExprKind::floor_div || kind == ExprKind::clean_div) {
+      not_zero(y, e);
+      if (real) return float_number(float_floor_quotient(x.as_double(), y.as_double()));
+      return integer_number(floor_quotient(x.integer, y.integer));
     }
+    if (kind == ExprKind::mod || kind == ExprKind::python_mod) {
+      not_zero(y, e);
+      if (real) return float_number(float_floor_remainder(x.as_double(), y.as_double()));
+      return integer_number(floor_remainder(x.integer, y.integer));
+    }
+    if (kind == ExprKind::bitwise_and) return integer_number(x.integer & y.integer);
+    if (kind == ExprKind::bitwise_or) return integer_number(x.integer | y.integer);
+    if (kind == ExprKind::bitwise_xor) return integer_number(x.integer ^ y.integer);
+    if (kind == ExprKind::round_decimal) return float_number(round_to_digits(x.as_double(), y.integer));
+    if (kind == ExprKind::pow_by_natural) return integer_number(power(x.integer, y.integer, e));
+    if (kind == ExprKind::int_true_div) {
+      not_zero(y, e);
+      if (real) return float_number(x.as_double() / y.as_double());
+      // long double holds 64-bit integers, so that only the quotient is rounded
+      return float_number(static_cast<double>(static_cast<long double>(x.integer) / static_cast<long double>(y.integer)));
+    }
+    if (kind == ExprKind::float_true_div) {
+      not_zero(y, e);
+      return float_number(x.as_double() / y.as_double());
+    }
+    if (kind == ExprKind::float_pow) return float_number(std::pow(x.as_double(), y.as_double()));
+    throw InternalError("an expression of unknown kind");
   }
 
   const SymbolValue& value_of_;

@@ -69,6 +69,18 @@ int64_t checked_int(double value, const char* what) {
   return static_cast<int64_t>(value);
 }
 
+bool is_rounding(ExprKind kind) {
+  return kind == ExprKind::floor_to_int || kind == ExprKind::ceil_to_int || kind == ExprKind::trunc_to_int ||
+         kind == ExprKind::round_to_int || kind == ExprKind::floor;
+}
+
+double round_by(ExprKind rounding, double value) {
+  if (rounding == ExprKind::ceil_to_int) return std::ceil(value);
+  if (rounding == ExprKind::trunc_to_int) return std::trunc(value);
+  if (rounding == ExprKind::round_to_int) return std::nearbyint(value);
+  return std::floor(value);
+}
+
 double round_to_digits(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 22) return value;
   if (digits < -308) return std::copysign(0.0, value);
@@ -221,6 +233,12 @@ const Expr* ExprPool::pow_by_natural(const Expr* base, const Expr* exponent) {
   return make(ExprKind::pow_by_natural, {base, exponent});
 }
 
+static const char* rounding_name(ExprKind rounding) {
+  if (rounding == ExprKind::ceil_to_int) return "ceil";
+  if (rounding == ExprKind::trunc_to_int) return "trunc";
+  return rounding == ExprKind::round_to_int ? "round" : "floor";
+}
+
 const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const> args) {
   double x = 0, y = 0;
   const bool numbers = number_of(args[0], x) && (args.size() < 2 || number_of(args[1], y));
@@ -229,25 +247,16 @@ const Expr* ExprPool::float_function(ExprKind kind, std::span<const Expr* const>
     if (number_of(args[1], divisor) && divisor == 0) throw UserError("true_div: division of " + args[0]->str() + " by zero");
   }
   if (numbers) {
-    switch (kind) {
-      case ExprKind::to_float: return float_number(x);
-      case ExprKind::int_true_div:
-      case ExprKind::float_true_div: return float_number(x / y);
-      case ExprKind::float_pow: return float_number(std::pow(x, y));
-      case ExprKind::floor_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));
-      case ExprKind::ceil_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::ceil(x), "ceil"));
-      case ExprKind::trunc_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::trunc(x), "trunc"));
-      case ExprKind::round_to_int: return args[0]->is_integer() ? args[0] : integer(checked_int(std::nearbyint(x), "round"));
-      case ExprKind::round_decimal: return float_number(round_to_digits(x, checked_int(y, "round")));
-      case ExprKind::trunc_to_float: return float_number(std::trunc(x));
-      case ExprKind::floor: return args[0]->is_integer() ? args[0] : integer(checked_int(std::floor(x), "floor"));
-      default: throw InternalError("not a float function");
-    }
+    if (kind == ExprKind::to_float) return float_number(x);
+    if (kind == ExprKind::int_true_div || kind == ExprKind::float_true_div) return float_number(x / y);
+    if (kind == ExprKind::float_pow) return float_number(std::pow(x, y));
+    if (kind == ExprKind::round_decimal) return float_number(round_to_digits(x, checked_int(y, "round")));
+    if (kind == ExprKind::trunc_to_float) return float_number(std::trunc(x));
+    if (!is_rounding(kind)) throw InternalError("not a float function");
+    return args[0]->is_integer() ? args[0] : integer(checked_int(round_by(kind, x), rounding_name(kind)));
   }
   if (kind == ExprKind::to_float && args[0]->is_float()) return args[0];
-  const bool rounds = kind == ExprKind::floor_to_int || kind == ExprKind::ceil_to_int || kind == ExprKind::trunc_to_int ||
-                      kind == ExprKind::round_to_int || kind == ExprKind::floor;
-  if (rounds && !args[0]->is_float()) return args[0];
+  if (is_rounding(kind) && !args[0]->is_float()) return args[0];
   return make(kind, 0, args);
 }
 
@@ -360,12 +369,9 @@ const Expr* ExprPool::connective(ExprKind kind, std::vector<const Expr*> given) 
 }
 
 const Expr* ExprPool::logical_not(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::true_value: return boolean(false);
-    case ExprKind::false_value: return boolean(true);
-    case ExprKind::logical_not: return e->arg(0);
-    default: break;
-  }
+  if (e->kind() == ExprKind::true_value) return boolean(false);
+  if (e->kind() == ExprKind::false_value) return boolean(true);
+  if (e->kind() == ExprKind::logical_not) return e->arg(0);
   // The other way round on the same sides; not again decided, so that a negation is always the negation.
   if (is_relation(e->kind())) return make(negated(e->kind()), {e->arg(0), e->arg(1)});
   return make(ExprKind::logical_not, {e});

@@ -135,7 +135,9 @@ class ExprPool {
 };
 
 int64_t checked_add(int64_t a, int64_t b);
-int64_t checked_int(double value, const char* what);   // a whole number that has to fit 64 bits
+int64_t checked_int(double value, const char* what);  // a whole number that has to fit 64 bits
+bool is_rounding(ExprKind kind);                      // floor_to_int, ceil_to_int, trunc_to_int, round_to_int, floor
+double round_by(ExprKind rounding, double value);
 double round_to_digits(double value, int64_t digits);  // as Python's round(value, digits)
 double opaque_value(OpaqueFunction function, double x);
 bool is_dense(std::span<const int64_t> sizes_and_strides);

@@ -84,18 +84,10 @@ FloatRange float_range_opaque(OpaqueFunction function, FloatRange a) {
 }
 
 ValueRange integer_range(FloatRange r, ExprKind rounding) {
-  const auto rounded = [&](double v) {
-    switch (rounding) {
-      case ExprKind::ceil_to_int: return std::ceil(v);
-      case ExprKind::trunc_to_int: return std::trunc(v);
-      case ExprKind::round_to_int: return std::nearbyint(v);
-      default: return std::floor(v);
-    }
-  };
   constexpr double largest = 9.2e18;
   ValueRange out;
-  if (const double v = rounded(r.lower); std::fabs(v) < largest) out.lower = static_cast<int64_t>(v);
-  if (const double v = rounded(r.upper); std::fabs(v) < largest) out.upper = static_cast<int64_t>(v);
+  if (const double v = round_by(rounding, r.lower); std::fabs(v) < largest) out.lower = static_cast<int64_t>(v);
+  if (const double v = round_by(rounding, r.upper); std::fabs(v) < largest) out.upper = static_cast<int64_t>(v);
   return out;
 }
 
@@ -186,8 +178,38 @@ FloatRange Knowledge::float_range(const Expr* e, Premises* premises) {
       return {std::max({0.0, r.lower, -r.upper}), std::max(-r.lower, r.upper)};
     }
     case ExprKind::opaque_unary: return float_range_opaque(e->opaque_function(), of(e->arg(0)));
-    default: return {};
+    case ExprKind::integer:
+    case ExprKind::pow:
+    case ExprKind::floor_div:
+    case ExprKind::clean_div:
+    case ExprKind::mod:
+    case ExprKind::python_mod:
+    case ExprKind::pow_by_natural:
+    case ExprKind::float_pow:
+    case ExprKind::floor_to_int:
+    case ExprKind::ceil_to_int:
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::floor:
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor:
+    case ExprKind::dense_indicator:
+    case ExprKind::eq:
+    case ExprKind::ne:
+    case ExprKind::lt:
+    case ExprKind::le:
+    case ExprKind::gt:
+    case ExprKind::ge:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+    case ExprKind::logical_not:
+    case ExprKind::true_value:
+    case ExprKind::false_value: break;
   }
+  return {};
 }
 
 }  // namespace calque

@@ -137,8 +137,28 @@ ValueRange Knowledge::compute_range(const Expr* e, Premises* premises) {
     case ExprKind::trunc_to_int:
     case ExprKind::round_to_int:
     case ExprKind::floor: return integer_range(float_range(e->arg(0), premises), e->kind());
-    default: return {};
+    case ExprKind::integer:
+    case ExprKind::float_number:
+    case ExprKind::to_float:
+    case ExprKind::int_true_div:
+    case ExprKind::float_true_div:
+    case ExprKind::float_pow:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::opaque_unary:
+    case ExprKind::eq:
+    case ExprKind::ne:
+    case ExprKind::lt:
+    case ExprKind::le:
+    case ExprKind::gt:
+    case ExprKind::ge:
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+    case ExprKind::logical_not:
+    case ExprKind::true_value:
+    case ExprKind::false_value: break;
   }
+  return {};
 }
 
 // A product like s0*s1 - s0 has no useful range when its terms are taken one by one; with s0 = 2 + a, s1 = 2 + b it is
@@ -376,36 +396,34 @@ std::optional<bool> Knowledge::decide_relation(const Expr* e, Premises* premises
   return std::nullopt;
 }
 
+// What the parts of a condition decide, each asked with `decide`: of a constant and of not, and, or.
+template <class Decide>
+static std::optional<bool> decide_by_parts(const Expr* e, Decide&& decide) {
+  if (e->kind() == ExprKind::true_value) return true;
+  if (e->kind() == ExprKind::false_value) return false;
+  if (e->kind() == ExprKind::logical_not) {
+    const std::optional<bool> inner = decide(e->arg(0));
+    return inner ? std::optional(!*inner) : std::nullopt;
+  }
+  const bool absorbing = e->kind() == ExprKind::logical_or;
+  if (!absorbing && e->kind() != ExprKind::logical_and) return std::nullopt;
+  bool all = true;
+  for (const Expr* a : e->args()) {
+    const std::optional<bool> v = decide(a);
+    if (v == absorbing) return absorbing;
+    all &= v.has_value();
+  }
+  return all ? std::optional(!absorbing) : std::nullopt;
+}
+
 std::optional<bool> Knowledge::decide_uncached(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::true_value: return true;
-    case ExprKind::false_value: return false;
-    case ExprKind::logical_not: {
-      const std::optional<bool> inner = decide(e->arg(0));
-      if (inner) return !*inner;
-      break;
+  if (const std::optional<bool> v = decide_by_parts(e, [this](const Expr* a) { return decide(a); })) return v;
+  if (is_relation(e->kind())) {
+    try {
+      if (const std::optional<bool> v = decide_relation(e)) return v;
+    } catch (const UserError&) {
+      // The difference of the sides leaves 64 bits: nothing can be said.
     }
-    case ExprKind::logical_and:
-    case ExprKind::logical_or: {
-      const bool absorbing = e->kind() == ExprKind::logical_or;
-      bool all = true;
-      for (const Expr* a : e->args()) {
-        const std::optional<bool> v = decide(a);
-        if (v == absorbing) return absorbing;
-        all &= v.has_value();
-      }
-      if (all) return !absorbing;
-      break;
-    }
-    default:
-      if (is_relation(e->kind())) {
-        try {
-          if (const std::optional<bool> v = decide_relation(e)) return v;
-        } catch (const UserError&) {
-          // The difference of the sides leaves 64 bits: nothing can be said.
-        }
-      }
-      break;
   }
   if (const auto known = known_booleans_.find(e); known != known_booleans_.end()) return known->second;
   return std::nullopt;
@@ -414,27 +432,7 @@ std::optional<bool> Knowledge::decide_uncached(const Expr* e) {
 std::optional<bool> Knowledge::decide_under(const Expr* e, Premises& premises) {
   if (premises.use_facts)
     if (const std::optional<bool> known = decide(e)) return known;
-  switch (e->kind()) {
-    case ExprKind::true_value: return true;
-    case ExprKind::false_value: return false;
-    case ExprKind::logical_not: {
-      const std::optional<bool> inner = decide_under(e->arg(0), premises);
-      return inner ? std::optional(!*inner) : std::nullopt;
-    }
-    case ExprKind::logical_and:
-    case ExprKind::logical_or: {
-      const bool absorbing = e->kind() == ExprKind::logical_or;
-      bool all = true;
-      for (const Expr* a : e->args()) {
-        const std::optional<bool> v = decide_under(a, premises);
-        if (v == absorbing) return absorbing;
-        all &= v.has_value();
-      }
-      return all ? std::optional(!absorbing) : std::nullopt;
-    }
-    default: break;
-  }
-  if (!is_relation(e->kind())) return std::nullopt;
+  if (!is_relation(e->kind())) return decide_by_parts(e, [&](const Expr* a) { return decide_under(a, premises); });
   try {
     return decide_relation(e, &premises);
   } catch (const UserError&) {  // beyond 64 bits

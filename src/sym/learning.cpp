@@ -60,27 +60,21 @@ void Knowledge::restrict_symbol(size_t symbol, ValueRange range) {
 
 void Knowledge::learn(const Expr* boolean) {
   const Expr* e = replace(boolean);
-  switch (e->kind()) {
-    case ExprKind::true_value:
-    case ExprKind::false_value: return;
-    case ExprKind::logical_and:
-      for (const Expr* a : e->args()) learn(a);
-      break;
-    case ExprKind::logical_not:
-      if (e->arg(0)->kind() == ExprKind::logical_or)
-        for (const Expr* a : e->arg(0)->args()) learn(pool_.logical_not(a));
-      break;
-    default:
-      if (!is_relation(e->kind())) break;
-      if (!e->arg(0)->is_float() && !e->arg(1)->is_float()) {
-        learn_relation(e);
-      } else if (e->kind() == ExprKind::eq) {  // only a float symbol itself can be replaced
-        const bool left = e->arg(0)->kind() == ExprKind::symbol;
-        const Expr* symbol = e->arg(left ? 0 : 1);
-        if (symbol->kind() == ExprKind::symbol && symbol->is_float() && only_input_data(e->arg(left ? 1 : 0)))
-          set_replacement(symbol->symbol_index(), e->arg(left ? 1 : 0));
-      }
-      break;
+  if (e->kind() == ExprKind::true_value || e->kind() == ExprKind::false_value) return;
+  if (e->kind() == ExprKind::logical_and) {
+    for (const Expr* a : e->args()) learn(a);
+  } else if (e->kind() == ExprKind::logical_not) {
+    if (e->arg(0)->kind() == ExprKind::logical_or)
+      for (const Expr* a : e->arg(0)->args()) learn(pool_.logical_not(a));
+  } else if (is_relation(e->kind())) {
+    if (!e->arg(0)->is_float() && !e->arg(1)->is_float()) {
+      learn_relation(e);
+    } else if (e->kind() == ExprKind::eq) {  // only a float symbol itself can be replaced
+      const bool left = e->arg(0)->kind() == ExprKind::symbol;
+      const Expr* symbol = e->arg(left ? 0 : 1);
+      if (symbol->kind() == ExprKind::symbol && symbol->is_float() && only_input_data(e->arg(left ? 1 : 0)))
+        set_replacement(symbol->symbol_index(), e->arg(left ? 1 : 0));
+    }
   }
   known_booleans_[e] = true;
   known_booleans_[pool_.logical_not(e)] = false;

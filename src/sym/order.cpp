@@ -1,6 +1,7 @@
 #include "sym/order.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <compare>
 #include <cstdio>
@@ -165,43 +166,29 @@ std::vector<const Expr*> ordered_terms(const Expr* sum) {
 }  // namespace
 
 std::vector<const Expr*> printing_order(const Expr* e) {
-  if (e->kind() == ExprKind::add) return ordered_terms(e);
+  const ExprKind kind = e->kind();
+  if (kind == ExprKind::add) return ordered_terms(e);
   std::vector<const Expr*> args(e->args().begin(), e->args().end());
-  switch (e->kind()) {
-    case ExprKind::mul: std::ranges::stable_sort(args, key_less); break;
-    case ExprKind::max:
-    case ExprKind::min:
-    case ExprKind::logical_and:
-    case ExprKind::logical_or:
-      std::ranges::stable_sort(args, [](const Expr* a, const Expr* b) {
-        return a->tree_size() != b->tree_size() ? a->tree_size() < b->tree_size() : key_less(a, b);
-      });
-      break;
-    default: break;
-  }
+  if (kind == ExprKind::mul) std::ranges::stable_sort(args, key_less);
+  if (kind == ExprKind::max || kind == ExprKind::min || kind == ExprKind::logical_and || kind == ExprKind::logical_or)
+    std::ranges::stable_sort(args, [](const Expr* a, const Expr* b) {
+      return a->tree_size() != b->tree_size() ? a->tree_size() < b->tree_size() : key_less(a, b);
+    });
   return args;
 }
 
 namespace {
 
 // The place of a class in the order that sympy keeps arguments in; classes it does not list come last, by name.
-int stored_rank(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::integer: return e->integer() == 0 ? 0 : e->integer() == 1 ? 1 : e->integer() == -1 ? 2 : 3;
-    case ExprKind::float_number: return 4;
-    case ExprKind::symbol: return 5;
-    case ExprKind::pow: return 6;
-    case ExprKind::mul: return 7;
-    case ExprKind::add: return 8;
-    case ExprKind::absolute: return 9;
-    case ExprKind::eq: return 10;
-    case ExprKind::ne: return 11;
-    case ExprKind::gt: return 12;
-    case ExprKind::lt: return 13;
-    case ExprKind::ge: return 14;
-    case ExprKind::le: return 15;
-    default: return 16;
-  }
+constexpr std::array listed = {ExprKind::float_number, ExprKind::symbol,   ExprKind::pow, ExprKind::mul,
+                               ExprKind::add,          ExprKind::absolute, ExprKind::eq,  ExprKind::ne,
+                               ExprKind::gt,           ExprKind::lt,       ExprKind::ge,  ExprKind::le};
+constexpr size_t integer_ranks = 4;  // 0, 1, -1 and the others have classes of their own
+constexpr size_t unlisted_rank = integer_ranks + listed.size();
+
+size_t stored_rank(const Expr* e) {
+  if (e->is_integer()) return e->integer() == 0 ? 0 : e->integer() == 1 ? 1 : e->integer() == -1 ? 2 : 3;
+  return integer_ranks + static_cast<size_t>(std::ranges::find(listed, e->kind()) - listed.begin());
 }
 
 // The more sympy assumes of a symbol, the later it comes.
@@ -213,9 +200,9 @@ int assumption_rank(const Expr* symbol) {
 
 std::strong_ordering compare_stored(const Expr* a, const Expr* b) {
   if (a == b) return std::strong_ordering::equal;
-  const int rank = stored_rank(a);
+  const size_t rank = stored_rank(a);
   if (const auto c = rank <=> stored_rank(b); c != 0) return c;
-  if (rank == 16)
+  if (rank == unlisted_rank)
     if (const auto c = std::string_view(sympy_name(a)) <=> sympy_name(b); c != 0) return c;
   if (is_number(a)) return compare_numbers(a, b);
   if (a->kind() == ExprKind::symbol) {

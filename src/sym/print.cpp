@@ -138,8 +138,29 @@ std::string print(const Expr* e, bool top) {
     case ExprKind::logical_not: return "~" + guarded(e->arg(0), precedence_not);
     case ExprKind::max:
     case ExprKind::min: return std::string(sympy_name(e)) + "(" + joined(sorted_by_key(e->args()), ", ", -1) + ")";
-    default: return std::string(sympy_name(e)) + "(" + joined(printing_order(e), ", ", -1) + ")";
+    case ExprKind::mod:
+    case ExprKind::python_mod:
+    case ExprKind::where:
+    case ExprKind::pow_by_natural:
+    case ExprKind::to_float:
+    case ExprKind::int_true_div:
+    case ExprKind::float_true_div:
+    case ExprKind::float_pow:
+    case ExprKind::floor_to_int:
+    case ExprKind::ceil_to_int:
+    case ExprKind::trunc_to_int:
+    case ExprKind::round_to_int:
+    case ExprKind::round_decimal:
+    case ExprKind::trunc_to_float:
+    case ExprKind::floor:
+    case ExprKind::absolute:
+    case ExprKind::opaque_unary:
+    case ExprKind::bitwise_and:
+    case ExprKind::bitwise_or:
+    case ExprKind::bitwise_xor:
+    case ExprKind::dense_indicator: break;
   }
+  return std::string(sympy_name(e)) + "(" + joined(printing_order(e), ", ", -1) + ")";
 }
 
 }  // namespace

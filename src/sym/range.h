@@ -43,7 +43,7 @@ FloatRange float_range_add(FloatRange a, FloatRange b);
 FloatRange float_range_mul(FloatRange a, FloatRange b);
 FloatRange float_range_div(FloatRange a, FloatRange b);
 FloatRange float_range_opaque(OpaqueFunction function, FloatRange a);
-ValueRange integer_range(FloatRange r, ExprKind rounding);  // floor_to_int, ceil_to_int, trunc_to_int, round_to_int, floor
+ValueRange integer_range(FloatRange r, ExprKind rounding);
 std::optional<bool> decide_floats(ExprKind relation, FloatRange a, FloatRange b);
 
 // Python's // and % of plain values; the divisor is not zero.

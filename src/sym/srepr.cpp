@@ -23,21 +23,18 @@ std::string repr_of_float(double v) {
 }
 
 std::string write(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::integer: return "Integer(" + std::to_string(e->integer()) + ")";
-    case ExprKind::float_number: return repr_of_float(e->float_value());
-    case ExprKind::true_value: return "true";
-    case ExprKind::false_value: return "false";
-    case ExprKind::symbol: {
-      const Symbol& s = e->env()->symbols()[e->symbol_index()];
-      if (s.is_float) return "Symbol('" + s.name + (e->has_unbacked() ? "')" : "', real=True)");
-      return "Symbol('" + s.name + (s.positive ? "', positive=True, integer=True)" : "', integer=True)");
-    }
-    case ExprKind::piecewise:
-      return "Piecewise(ExprCondPair(" + write(e->arg(1)) + ", " + write(e->arg(0)) + "), ExprCondPair(" + write(e->arg(2)) +
-             ", true))";
-    default: break;
+  if (e->is_integer()) return "Integer(" + std::to_string(e->integer()) + ")";
+  if (e->kind() == ExprKind::float_number) return repr_of_float(e->float_value());
+  if (e->kind() == ExprKind::true_value) return "true";
+  if (e->kind() == ExprKind::false_value) return "false";
+  if (e->kind() == ExprKind::symbol) {
+    const Symbol& s = e->env()->symbols()[e->symbol_index()];
+    if (s.is_float) return "Symbol('" + s.name + (e->has_unbacked() ? "')" : "', real=True)");
+    return "Symbol('" + s.name + (s.positive ? "', positive=True, integer=True)" : "', integer=True)");
   }
+  if (e->kind() == ExprKind::piecewise)
+    return "Piecewise(ExprCondPair(" + write(e->arg(1)) + ", " + write(e->arg(0)) + "), ExprCondPair(" + write(e->arg(2)) +
+           ", true))";
   std::string out = std::string(sympy_name(e)) + "(";
   bool first = true;
   for (const Expr* a : printing_order(e)) {

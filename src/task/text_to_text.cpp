@@ -23,13 +23,11 @@ const Value* params_of(const Config& config, std::string_view task) {
 
 // A setting as JSON, which is how GenerationConfig takes one.
 std::optional<std::string> json_of(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::boolean: return value.to_bool() ? "true" : "false";
-    case Value::Kind::integer: return std::to_string(value.to_int());
-    case Value::Kind::floating: return fmt::format("{}", value.to_float());
-    case Value::Kind::string: return json_quoted(value.to_string());
-    default: return std::nullopt;
-  }
+  if (value.kind() == Value::Kind::boolean) return value.to_bool() ? "true" : "false";
+  if (value.kind() == Value::Kind::integer) return std::to_string(value.to_int());
+  if (value.kind() == Value::Kind::floating) return fmt::format("{}", value.to_float());
+  if (value.kind() == Value::Kind::string) return json_quoted(value.to_string());
+  return std::nullopt;
 }
 
 // The token of a language, which tokenizers spell in one of two ways.

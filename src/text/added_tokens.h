@@ -26,7 +26,7 @@ struct AddedToken {
   bool rstrip = false;       // and after it
   bool normalized = true;    // looked for in the normalized text
   bool special = false;      // left out when decoding without special tokens
-  bool name_only = false;    // as it was said before, if it was
+  bool name_only = false;    // says the text alone: if the token is known, it stays as it is
   std::string decoded = {};  // what decoding makes of it: the content as it is normalized
 };
 

@@ -52,9 +52,9 @@ struct RegexTree {
 class RegexErrors {
  public:
   RegexErrors(std::string_view expression, ExpressionBudget& budget);
-  // The expression is wrong.
+  // For an expression that is wrong.
   [[noreturn]] void fail(const std::string& what) const;
-  // The expression may be right.
+  // For an expression that may be right, but that Calque does not know how to match.
   [[noreturn]] void unknown(const std::string& what) const;
   void pay(size_t parts) const;
   void at(size_t character) { at_ = character; }

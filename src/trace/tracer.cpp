@@ -136,14 +136,8 @@ const Value* find_by_name(const Kwargs& values, const std::string& name) {
 }
 
 bool can_be_proxy(const Value& outline) {
-  switch (outline.kind()) {
-    case Value::Kind::none:
-    case Value::Kind::integer:
-    case Value::Kind::floating:
-    case Value::Kind::tuple:
-    case Value::Kind::list: return true;
-    default: return false;
-  }
+  return outline.is_none() || outline.kind() == Value::Kind::integer || outline.kind() == Value::Kind::floating ||
+         outline.is_sequence();
 }
 
 }  // namespace
@@ -246,10 +240,17 @@ void Tracer::check_specialized(const std::string& name, const Value& input, cons
       create_proxy(NodeKind::call_function, get_function("torch.fx._symbolic_trace._assert_is_none"),
                    {input, name + " has been specialized to have value None but got another value"});
       return;
-    default:
-      warn("symbolic_trace: the graph cannot check that its input " + name + ", a " +
-           std::string(Value::kind_name(value.kind())) + ", is what it was specialized for");
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::list:
+    case Value::Kind::tuple:
+    case Value::Kind::dict:
+    case Value::Kind::structure: break;
   }
+  warn("symbolic_trace: the graph cannot check that its input " + name + ", a " +
+       std::string(Value::kind_name(value.kind())) + ", is what it was specialized for");
 }
 
 // ---- modules ----------------------------------------------------------------------------------------------------------

@@ -306,8 +306,20 @@ Value Tracer::from_outline(Node* node, const Value& outline) {
       const size_t n = outline.to_items().empty() ? static_cast<size_t>(iter(*node)) : outline.to_items().size();
       return list(items(Values(n)));
     }
-    default: refuse(*node, "the value of");
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::dict:
+    case Value::Kind::structure: break;
   }
+  refuse(*node, "the value of");
 }
 
 Value Tracer::from_value(Node* node, const Value& value) {
@@ -363,8 +375,18 @@ Value Tracer::from_value(Node* node, const Value& value) {
                                      {{}, st.items[i]});
       return st;
     }
-    default: return value;
+    case Value::Kind::none:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::slice:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node: break;
   }
+  return value;
 }
 
 // ---- what a program may not ask ---------------------------------------------------------------------------------------

@@ -182,11 +182,10 @@ class RandomExpression {
 };
 
 bool srepr_reads_back(ShapeEnv& env, const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::integer: return identical(parse_srepr(env, srepr(v.to_sym_int())), v.to_sym_int());
-    case Value::Kind::floating: return parse_srepr_float(env, srepr(v.to_sym_float())).str() == v.to_sym_float().str();
-    default: return parse_srepr_bool(env, srepr(v.to_sym_bool())).str() == v.to_sym_bool().str();
-  }
+  if (v.kind() == Value::Kind::integer) return identical(parse_srepr(env, srepr(v.to_sym_int())), v.to_sym_int());
+  if (v.kind() == Value::Kind::floating)
+    return parse_srepr_float(env, srepr(v.to_sym_float())).str() == v.to_sym_float().str();
+  return parse_srepr_bool(env, srepr(v.to_sym_bool())).str() == v.to_sym_bool().str();
 }
 
 TEST(Text, random_expressions_read_back) {

@@ -27,6 +27,14 @@ std::vector<std::string> find_thread_locals(const std::filesystem::path& root);
 /// in its stanza, and who means one operator takes it from op/well_known.h.
 std::vector<std::string> find_operator_names(const std::filesystem::path& root);
 
+struct DefaultedSwitch {
+  std::string place;        // "file:line" of the `default:`
+  std::string enumeration;  // as its cases write it
+};
+/// Each switch in the tree that has a `default:` and enumerators among its labels (`case Kind::list:`), sorted: the compiler would
+/// not say that a new enumerator is missing there. Switches over characters and numbers need a default.
+std::vector<DefaultedSwitch> find_defaulted_switches(const std::filesystem::path& root);
+
 /// One line for each `#include "calque/op/aten/<family>.h"` in the tree of a file that names no operator of that family: it
 /// would be compiled again for nothing. `headers` is the folder of the families' headers.
 std::vector<std::string> find_needless_families(const std::filesystem::path& root, const std::filesystem::path& headers);

@@ -50,6 +50,13 @@ TEST(Layering, no_list_of_operators_stands_outside_of_op) {
   for (const auto& literal : find_operator_names(test::source_folder())) ADD_FAILURE() << literal;
 }
 
+// A new enumerator has to be thought of wherever the enumeration is: list the cases, ask a function of it, or write ifs.
+TEST(Layering, no_switch_over_an_enumeration_has_a_default) {
+  const std::set<std::string> foreign = {"Json::value_t"};  // nlohmann's
+  for (const DefaultedSwitch& found : find_defaulted_switches(test::source_folder()))
+    EXPECT_TRUE(foreign.contains(found.enumeration)) << found.place << ": a default beside cases of " << found.enumeration;
+}
+
 // A new operator changes its family's header and ops.h, which includes all families: who includes them is compiled again.
 TEST(Layering, an_operator_of_any_family_reaches_a_fifth_of_the_sources_at_most) {
   const fs::path root = test::source_folder();
@@ -177,6 +184,19 @@ TEST_F(Checker, finds_operators_by_name_outside_of_op_and_of_comments) {
   EXPECT_THAT(find_operator_names(root_),
               ElementsAre("include/calque/graph/a.h:2: an operator by its name; say it in the stanza or in op/well_known.h",
                           "src/graph/a.cpp:3: an operator by its name; say it in the stanza or in op/well_known.h"));
+}
+
+TEST_F(Checker, finds_switches_over_enumerations_with_a_default) {
+  write("src/op/a.cpp",
+        "switch (c) {\n  case 'a': return Kind::list;\n  case 3: switch (k) {\n    case op::Kind::list: { f(\"}\"); }\n"
+        "    default: break;  // why\n  }\n  default: return 0;\n}\n");
+  write("src/op/b.cpp",
+        "switch (k) {\n  case Kind::list: if (a) { default_value(); }\n  case Kind::tuple: break;\n}\n"
+        "struct A { A() = default; };\n/* switch (k) { case Kind::list: default: } */\n");
+  write("tests/op/c.cpp", "switch (k) {\n  default: break;\n  case Kind::list:\n  case Kind::tuple: break;\n}\n");
+  std::vector<std::string> found;
+  for (const DefaultedSwitch& one : find_defaulted_switches(root_)) found.push_back(one.place + " " + one.enumeration);
+  EXPECT_THAT(found, ElementsAre("src/op/a.cpp:5 op::Kind", "tests/op/c.cpp:2 Kind"));
 }
 
 TEST_F(Checker, finds_who_reads_a_header) {

@@ -231,21 +231,15 @@ Check check_from_name(std::string_view name) {
 }
 
 double half_ulp(DType dtype) {
-  switch (dtype) {
-    case DType::float64: return 0x1p-53;
-    case DType::float16: return 0x1p-11;
-    case DType::bfloat16: return 0x1p-8;
-    default: return 0x1p-24;
-  }
+  if (dtype == DType::float64) return 0x1p-53;
+  if (dtype == DType::float16) return 0x1p-11;
+  return dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-24;
 }
 
 double gross_limit(DType dtype) {
-  switch (dtype) {
-    case DType::float64: return 1e-12;
-    case DType::float16: return 2e-2;
-    case DType::bfloat16: return 1e-1;
-    default: return 1e-4;
-  }
+  if (dtype == DType::float64) return 1e-12;
+  if (dtype == DType::float16) return 2e-2;
+  return dtype == DType::bfloat16 ? 1e-1 : 1e-4;
 }
 
 std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& bytes) {

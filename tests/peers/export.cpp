@@ -226,14 +226,13 @@ json unflattened(const ExportedProgram& program) {
 }
 
 json leaf(const Value& v, const std::string& name, NamedTensors& tensors) {
-  switch (v.kind()) {
-    case Value::Kind::tensor: tensors.emplace_back(name, v.to_tensor().detach().clone()); return {{"tensor", name}};
-    case Value::Kind::boolean: return v.to_bool();
-    case Value::Kind::integer: return v.to_int();
-    case Value::Kind::floating: return v.to_float();
-    case Value::Kind::string: return v.to_string();
-    default: return nullptr;
-  }
+  if (v.kind() == Value::Kind::boolean) return v.to_bool();
+  if (v.kind() == Value::Kind::integer) return v.to_int();
+  if (v.kind() == Value::Kind::floating) return v.to_float();
+  if (v.kind() == Value::Kind::string) return v.to_string();
+  if (!v.is_tensor()) return nullptr;
+  tensors.emplace_back(name, v.to_tensor().detach().clone());
+  return {{"tensor", name}};
 }
 
 // What a program gives for each of the inputs, its tensors in a file. State that it writes is as before afterwards.

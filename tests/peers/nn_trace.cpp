@@ -18,16 +18,11 @@ using namespace calque;
 using nlohmann::json;
 
 std::string text(const Value& value, const std::unordered_map<const Node*, size_t>& numbers) {
-  switch (value.kind()) {
-    case Value::Kind::node: return "%" + std::to_string(numbers.at(value.to_node()));
-    case Value::Kind::list:
-    case Value::Kind::tuple: {
-      std::string out = "[";
-      for (const Value& item : value.to_items()) out += (out.size() > 1 ? ", " : "") + text(item, numbers);
-      return out + "]";
-    }
-    default: return value.str();
-  }
+  if (value.is_node()) return "%" + std::to_string(numbers.at(value.to_node()));
+  if (!value.is_sequence()) return value.str();
+  std::string out = "[";
+  for (const Value& item : value.to_items()) out += (out.size() > 1 ? ", " : "") + text(item, numbers);
+  return out + "]";
 }
 
 json recorded(const Graph& graph) {

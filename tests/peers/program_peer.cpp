@@ -37,17 +37,13 @@ NamedTensors tensors_of(const Values& results) {
   for (size_t i = 0; i < results.size(); ++i) {
     const Value& v = results[i];
     const std::string name = std::to_string(i);
-    switch (v.kind()) {
-      case Value::Kind::tensor: {
-        const Tensor t = v.to_tensor().contiguous();
-        out.emplace_back(name, t.dtype() == DType::complex128 ? view_as_real(t) : t);
-        break;
-      }
-      case Value::Kind::boolean: out.emplace_back(name, scalar_tensor(v.to_bool(), DType::bool_)); break;
-      case Value::Kind::integer: out.emplace_back(name, scalar_tensor(v.to_int(), DType::int64)); break;
-      case Value::Kind::floating: out.emplace_back(name, scalar_tensor(v.to_float(), DType::float64)); break;
-      default: break;
+    if (v.is_tensor()) {
+      const Tensor t = v.to_tensor().contiguous();
+      out.emplace_back(name, t.dtype() == DType::complex128 ? view_as_real(t) : t);
     }
+    if (v.kind() == Value::Kind::boolean) out.emplace_back(name, scalar_tensor(v.to_bool(), DType::bool_));
+    if (v.kind() == Value::Kind::integer) out.emplace_back(name, scalar_tensor(v.to_int(), DType::int64));
+    if (v.kind() == Value::Kind::floating) out.emplace_back(name, scalar_tensor(v.to_float(), DType::float64));
   }
   return out;
 }

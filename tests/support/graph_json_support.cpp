@@ -74,8 +74,16 @@ Json value_json(const Value& v, bool with_data) {
         out.push_back({value_json(key, with_data), value_json(item, with_data)});
       return {{"dict", out}};
     }
-    default: return {{"text", v.str()}};
+    case Value::Kind::complex:
+    case Value::Kind::slice:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::structure: break;
   }
+  return {{"text", v.str()}};
 }
 
 Json graph_json(const TracedGraph& g) {

@@ -6,7 +6,8 @@
 
 namespace calque {
 
-// How the user wrote an operator's call: add(a, b) or a.add(b). (a + b is offered as operator.add before it is one.)
+// How the user wrote an operator's call: add(a, b) or a.add(b). `a + b` has no form of its own here: modes see it as a call of
+// operator.add before it becomes a call of an operator of the table.
 enum class CallForm : uint8_t { function, method };
 struct CallSite {
   CallSite(std::source_location where = {}, CallForm form = CallForm::function) : where(where), form(form) {}

@@ -22,12 +22,12 @@ class Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::move(message)) {}
   const char* what() const noexcept override { return message_.c_str(); }
-  // For those it passes through: says where it happened, in front of what it says already.
+  // Puts `context` in front of the message. A function that the error leaves says so where it happened.
   void prepend(const std::string& context) {
     message_ = context + message_;
     said_ += context.size();
   }
-  // Says in which call it happened, on a line of its own; the outermost call that is said stays.
+  // Puts the call in which it happened on a line of its own; a call given later (an outer one) replaces it.
   void set_context(const std::string& call) {
     message_.resize(said_);
     message_ += "\n  in " + call;

@@ -7,7 +7,7 @@
 
 namespace calque {
 
-inline constexpr size_t small_block_limit = size_t{64} << 10;  // larger ones are not small
+inline constexpr size_t small_block_limit = size_t{64} << 10;  // larger blocks come from malloc each time
 inline constexpr size_t small_blocks_kept = size_t{1} << 20;
 
 // A sanitizer watches every block: nothing is kept for reuse, and no block is larger than what was asked for.

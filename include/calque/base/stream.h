@@ -1,5 +1,5 @@
-// std::cout << x for everything of Calque's that says itself as text: what has str() (tensors, values, sizes, graphs, modules,
-// programs), lists of sizes, and enumerations with a name (dtypes, layouts).
+// std::cout << x for whatever has a str() (tensors, values, sizes, graphs, modules, programs), for lists of sizes, and for
+// enumerations with a name (dtypes, layouts).
 #pragma once
 
 #include <concepts>

@@ -33,8 +33,8 @@ class CandidateGenerator {
 // assistant_confidence_threshold (0.4: the first token that is less likely is the last) and num_assistant_tokens_schedule count.
 class AssistantCandidates final : public CandidateGenerator {
  public:
-  // What the assistant is shown besides the text. transformers 5 shows it this too, to no good, but from a seed the text
-  // that is sampled depends on it; greedy search finds the same text either way.
+  // What the assistant is shown besides the text. It proposes nothing better for it, but transformers 5 shows it too, and the
+  // text that is sampled from a seed depends on it. Greedy search finds the same text either way.
   struct Shown {
     bool padding = true;       // a text that began without padding is padded wherever it holds the padding token
     int64_t again_within = 0;  // the whole text again behind what the cache holds of it, up to so many positions

@@ -141,7 +141,7 @@ class Graph {
   NodeRange<Node> nodes() { return {first_, last_, size_, false}; }
   NodeRange<const Node> nodes() const { return {first_, last_, size_, false}; }
   size_t size() const { return size_; }
-  // Counts what was done to the nodes, their meta aside: who has made something of the graph sees whether it still stands.
+  // How often nodes were changed (not their meta): a plan made from the graph compares it to see whether it is out of date.
   uint64_t changes() const { return changes_; }
   uint32_t id_bound() const { return static_cast<uint32_t>(storage_.size()); }
 

@@ -204,7 +204,18 @@ void for_each_node(const Value& value, F&& f) {
       for_each_node(value.to_slice().stop, f);
       for_each_node(value.to_slice().step, f);
       return;
-    default: return;
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::integer:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::string:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator: break;
   }
 }
 

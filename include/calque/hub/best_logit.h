@@ -1,9 +1,10 @@
-// The largest of a language modelling head's logits and its place, where nobody asks for the others: most of the head's
-// weights need not be read then (a quarter of them is, in 8 bits). Exact: the place is the one that the whole product has,
-// and where rounding could decide it the whole product is what is computed.
+// The largest of a language modelling head's logits and its place, for callers who need no other logit, as greedy search.
+// It reads a copy of the head's weights in 8 bits, a quarter of their bytes, and of the weights themselves only the few rows
+// that can be the largest. The place is always that in the whole product: where rounding could decide it, the whole product
+// is computed.
 //
-// One for a text that is being written: it belongs to one thread. A head whose weights operators have changed, or another
-// head, is noticed and costs a new copy; writing through a pointer is not noticed.
+// Make one for each text that is being written; it belongs to one thread. When an operator has written the head's weights, or
+// when it gets another head, it makes a new copy; writing through a pointer is not noticed.
 #pragma once
 
 #include <memory>
@@ -24,8 +25,8 @@ class BestLogit {
   BestLogit(const BestLogit&) = delete;
   BestLogit& operator=(const BestLogit&) = delete;
 
-  // head(hidden) for hidden [batch, length, size]; or numbers in its place whose largest, along the last dimension, stands
-  // where it stands there and is it (but for rounding).
+  // head(hidden) for hidden [batch, length, size], or a tensor of its sizes that agrees with it, along the last dimension, in the
+  // place of the largest number and (but for rounding) in that number. The other numbers mean nothing.
   Tensor operator()(const Child<Linear>& head, const Tensor& hidden);
 
  private:

@@ -40,7 +40,7 @@ std::string device_map_text(const DeviceMap& map);
 // One line a module: name, device, bytes; and a sum for each device.
 std::string describe_device_map(Module& model, const DeviceMap& map, std::optional<DType> dtype = std::nullopt);
 
-// Limits in accelerate's order: accelerators by number, mps, cpu, disk. UserError for a device that there is no such kind of.
+// Limits in accelerate's order: accelerators by number, mps, cpu, disk. UserError for a device of an unknown kind.
 // Sizes are bytes or texts like "10GB". Without limits: the memory that this machine has available, on the cpu.
 MaxMemory max_memory(const std::vector<std::pair<MapDevice, std::string>>& limits);
 MaxMemory available_memory();

@@ -1,6 +1,6 @@
-// What a checkpoint has otherwise than its model: names of old, and experts one by one where the model has them in one tensor.
-// transformers reads and writes such files in the form of the hub, and so does Calque: loading brings a file's tensors into the
-// model's form, saving brings them back. A file in the model's form opens too.
+// How the names and tensors of a checkpoint differ from those of its model: files keep older names, or have a tensor for each
+// expert where the model has one for all. transformers reads and writes such files in the form of the hub, and so does Calque:
+// loading brings a file's tensors into the model's form, saving brings them back. A file in the model's form opens too.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace calque {
 struct WeightForm {
   // A part of a file's names and what the model has in its place; one that begins with ^ stands at the beginning.
   std::vector<std::pair<std::string, std::string>> renamed = {};
-  // A tensor of the model, by the end of its name, and those of a file that it is made of: of each number * the parts one after
-  // the other, and these one upon the other.
+  // A tensor of the model, by the end of its name, and the parts of a file that it is made of. For each number in the place of *
+  // the parts are concatenated; the results are stacked by number.
   struct Joined {
     std::string whole;               // "mlp.experts.gate_up_proj"
     std::vector<std::string> parts;  // "mlp.experts.*.gate_proj.weight", "mlp.experts.*.up_proj.weight"

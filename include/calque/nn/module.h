@@ -206,7 +206,8 @@ class Module : public std::enable_shared_from_this<Module> {
 
   bool is_watched() const { return hooks_ || module_observers_active(); }  // a call is not forward alone
   HookHandle register_forward_pre_hook(ForwardPreHook hook, bool prepend = false);
-  // With `always_call` it also runs when forward throws; the result is None then, and what the hook throws a warning.
+  // With `always_call` the hook also runs when forward throws: it then gets None as the result, and its own exception becomes a
+  // warning.
   HookHandle register_forward_hook(ForwardHook hook, bool prepend = false, bool always_call = false);
   HookHandle register_state_dict_pre_hook(StateDictPreHook hook);
   HookHandle register_state_dict_post_hook(StateDictHook hook);

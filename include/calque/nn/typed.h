@@ -36,8 +36,8 @@ const Value& value_at(const Value* const* places, size_t index);  // None for a 
 size_t given_arguments(std::span<const Value*> places, const Values& defaults = {});
 std::vector<std::string> argument_list(std::span<const char* const> names);
 std::vector<std::string> default_argument_list(size_t arity);  // input, arg1, arg2, ...
-// Is a call forward alone: nobody watches, and the module is of this class, of so many bytes, and not of one derived from it?
-// At the first call a UserError where a member is a module that was not registered.
+// Whether a call may go straight to forward: the module has no hooks and observers, and is of this class itself (not of a class
+// derived from it). The first call also looks through the module's bytes: UserError for a member that is a module nobody registered.
 bool is_forward_alone(const Module& module, const std::type_info& type, size_t bytes);
 void refuse_plain_members(const Module& module, size_t bytes);
 // The module in a slot, which is the one by which it is reached from now on; UserError when it is None.

@@ -149,7 +149,7 @@ Target cast(Source f) {
 struct Calls {
   using Function = Operator::ErasedFunction;
   const ArgumentList& arguments;
-  // compute(): the outputs, one or (null, then) several; and how many, 0 for a list.
+  // compute(): `meta` for a rule with one output, else `metas`. `outputs` is 0 for a list, whose length the rule decides.
   Meta (*meta)(Function rule, Arguments at) = nullptr;
   void (*metas)(Function rule, Arguments at, std::vector<Meta>& outputs) = nullptr;
   size_t outputs = 1;

@@ -95,7 +95,7 @@ Values tree_leaves(const Value& tree, const LeafPredicate& is_leaf = {});
 TreeSpec tree_structure(const Value& tree, const LeafPredicate& is_leaf = {});
 
 Value tree_map(const std::function<Value(const Value&)>& fn, const Value& tree, const LeafPredicate& is_leaf = {});
-// `other` has the structure of `tree`, or `tree` as a prefix.
+// fn(leaf of `tree`, what `other` has in its place). `other` has the structure of `tree`, at least down to these leaves.
 Value tree_map(const std::function<Value(const Value&, const Value&)>& fn, const Value& tree, const Value& other,
                const LeafPredicate& is_leaf = {});
 Value tree_map_with_path(const std::function<Value(const KeyPath&, const Value&)>& fn, const Value& tree,

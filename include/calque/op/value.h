@@ -60,7 +60,7 @@ class Value {
   };
 
   Value() = default;
-  Value(const Value& other);  // not inline: a copy asks for the kind, whoever makes it
+  Value(const Value& other);  // not inline: it switches over the kind, which is much code
   Value(Value&& other) noexcept = default;
   Value& operator=(const Value& other);
   Value& operator=(Value&& other) noexcept = default;

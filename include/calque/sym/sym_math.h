@@ -33,7 +33,7 @@ SymFloat sym_float_div(SymFloat a, SymFloat b);
 SymFloat sym_add(SymFloat a, SymFloat b);
 SymFloat sym_mul(SymFloat a, SymFloat b);
 SymFloat sym_float_pow(SymFloat base, SymFloat exponent);
-// What adding a number to itself, or multiplying it by itself, so often gives (not 0 times): the count stays an integer, as in sympy.
+// value + value + ... and value * value * ..., `times` (not 0) of them: 3*value and value**3, where 3 stays an integer as in sympy.
 SymFloat sym_repeated_sum(SymFloat value, int64_t times);
 SymFloat sym_repeated_product(SymFloat value, int64_t times);
 SymInt floor_to_int(SymFloat value);

@@ -115,8 +115,8 @@ class TensorBase {
   bool is_opaque() const { return impl_->opaque; }
 
   const Ref<Storage>& storage() const { return impl_->storage; }
-  // First element. UserError for a tensor without data (fake, meta). `mutable_data` also advances nothing: in-place
-  // operators bump the version once per call.
+  // First element. UserError for a tensor without data (fake, meta). `mutable_data` leaves the version as it is: an in-place
+  // operator advances it once per call.
   const void* data() const;
   void* mutable_data() const;
   template <class T>

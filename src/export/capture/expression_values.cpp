@@ -1,6 +1,7 @@
 #include "export/capture/expression_values.h"
 
 #include <algorithm>
+#include <array>
 
 #include "calque/graph/function.h"
 #include "calque/sym/shape_env.h"
@@ -18,17 +19,9 @@ void collect_symbols(const Expr* e, std::vector<const Expr*>& out) {
 }
 
 // sympy's order of classes; functions come last, by name.
-int rank(const Expr* e) {
-  switch (e->kind()) {
-    case ExprKind::integer: return 0;
-    case ExprKind::float_number: return 1;
-    case ExprKind::symbol: return 2;
-    case ExprKind::pow: return 3;
-    case ExprKind::mul: return 4;
-    case ExprKind::add: return 5;
-    default: return 6;
-  }
-}
+constexpr std::array ranks = {ExprKind::integer, ExprKind::float_number, ExprKind::symbol,
+                              ExprKind::pow,     ExprKind::mul,          ExprKind::add};
+size_t rank(const Expr* e) { return static_cast<size_t>(std::ranges::find(ranks, e->kind()) - ranks.begin()); }
 
 int compare(const Expr* a, const Expr* b) {
   const auto sign = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
@@ -36,7 +29,7 @@ int compare(const Expr* a, const Expr* b) {
   if (const int c = sign(rank(a), rank(b))) return c;
   if (a->is_integer()) return sign(a->integer(), b->integer());
   if (a->kind() == ExprKind::symbol) return symbol_name(a).compare(symbol_name(b));
-  if (rank(a) == 6)
+  if (rank(a) == ranks.size())
     if (const int c = std::string_view(sympy_name(a)).compare(sympy_name(b))) return c;
   const std::vector<const Expr*> x = ordered_parts(a), y = ordered_parts(b);
   if (const int c = sign(x.size(), y.size())) return c;

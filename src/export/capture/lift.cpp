@@ -60,19 +60,12 @@ ConstantPaths constant_paths(const Module& module) {
 namespace {
 
 ArgumentSpec spec_of(const Value& val, std::string name) {
-  switch (val.kind()) {
-    case Value::Kind::tensor: return {ArgumentKind::tensor, std::move(name)};
-    case Value::Kind::integer:
-      if (val.to_sym_int().is_symbolic()) return {ArgumentKind::sym_int, std::move(name)};
-      break;
-    case Value::Kind::floating:
-      if (val.to_sym_float().is_symbolic()) return {ArgumentKind::sym_float, std::move(name)};
-      break;
-    case Value::Kind::boolean:
-      if (val.to_sym_bool().is_symbolic()) return {ArgumentKind::sym_bool, std::move(name)};
-      break;
-    default: break;
-  }
+  if (val.is_tensor()) return {ArgumentKind::tensor, std::move(name)};
+  if (val.kind() == Value::Kind::integer && val.to_sym_int().is_symbolic()) return {ArgumentKind::sym_int, std::move(name)};
+  if (val.kind() == Value::Kind::floating && val.to_sym_float().is_symbolic())
+    return {ArgumentKind::sym_float, std::move(name)};
+  if (val.kind() == Value::Kind::boolean && val.to_sym_bool().is_symbolic())
+    return {ArgumentKind::sym_bool, std::move(name)};
   return {ArgumentKind::constant, std::move(name), val};
 }
 

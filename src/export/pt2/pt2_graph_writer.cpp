@@ -202,25 +202,22 @@ class GraphWriter {
       values.raw(json);
       if (node) known_[node] = known;
     };
-    switch (val.kind()) {
-      case Value::Kind::none:
-        out.begin_object();
-        out.member("as_none", true);
-        out.end_object();
-        return;
-      case Value::Kind::tensor:
-        out.begin_object();
-        out.key("as_tensor");
-        tensor_name(out, name, val.to_tensor());
-        out.end_object();
-        return;
-      case Value::Kind::boolean: return symbol("as_sym_bool", bools_, sym_bool_json(val.to_sym_bool()), Known::boolean);
-      case Value::Kind::integer: return symbol("as_sym_int", ints_, sym_int_json(val.to_sym_int()), Known::integer);
-      case Value::Kind::floating:
-        return symbol("as_sym_float", floats_, sym_float_json(val.to_sym_float()), Known::floating);
-      default:
-        throw UserError("its value is " + std::string(Value::kind_name(val.kind())) + ", which a file cannot describe");
+    if (val.kind() == Value::Kind::boolean)
+      return symbol("as_sym_bool", bools_, sym_bool_json(val.to_sym_bool()), Known::boolean);
+    if (val.kind() == Value::Kind::integer)
+      return symbol("as_sym_int", ints_, sym_int_json(val.to_sym_int()), Known::integer);
+    if (val.kind() == Value::Kind::floating)
+      return symbol("as_sym_float", floats_, sym_float_json(val.to_sym_float()), Known::floating);
+    if (!val.is_none() && !val.is_tensor())
+      throw UserError("its value is " + std::string(Value::kind_name(val.kind())) + ", which a file cannot describe");
+    out.begin_object();
+    if (val.is_none()) {
+      out.member("as_none", true);
+    } else {
+      out.key("as_tensor");
+      tensor_name(out, name, val.to_tensor());
     }
+    out.end_object();
   }
 
   // The getitem node that takes result `index`; of several the first, and the others are known by its name.

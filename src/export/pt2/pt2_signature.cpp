@@ -95,16 +95,19 @@ TreeSpec plain(const TreeSpec& spec) {
 
 void write_constant(JsonWriter& out, const Value& value) {
   out.begin_object();
-  switch (value.kind()) {
-    case Value::Kind::none: out.member("as_none", true); break;
-    case Value::Kind::boolean: out.member("as_bool", value.to_bool()); break;
-    case Value::Kind::integer: out.member("as_int", value.to_int()); break;
-    case Value::Kind::floating: out.member("as_float", value.to_float()); break;
-    case Value::Kind::string: out.member("as_string", value.to_string()); break;
-    default:
-      throw UserError("a constant input or output of kind " + std::string(Value::kind_name(value.kind())) +
-                      " cannot be written; expected None, a bool, a number or a string");
-  }
+  if (value.is_none())
+    out.member("as_none", true);
+  else if (value.kind() == Value::Kind::boolean)
+    out.member("as_bool", value.to_bool());
+  else if (value.kind() == Value::Kind::integer)
+    out.member("as_int", value.to_int());
+  else if (value.kind() == Value::Kind::floating)
+    out.member("as_float", value.to_float());
+  else if (value.kind() == Value::Kind::string)
+    out.member("as_string", value.to_string());
+  else
+    throw UserError("a constant input or output of kind " + std::string(Value::kind_name(value.kind())) +
+                    " cannot be written; expected None, a bool, a number or a string");
   out.end_object();
 }
 

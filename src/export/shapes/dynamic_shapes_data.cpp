@@ -131,12 +131,23 @@ class Loader {
         return DynamicShapes::dict(std::move(entries));
       }
       case Value::Kind::string: return named(v.to_string());
-      default:
-        throw UserError(
-            "Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived "
-            "expressions, got " +
-            v.str());
+      case Value::Kind::boolean:
+      case Value::Kind::floating:
+      case Value::Kind::complex:
+      case Value::Kind::slice:
+      case Value::Kind::tensor:
+      case Value::Kind::dtype:
+      case Value::Kind::device:
+      case Value::Kind::layout:
+      case Value::Kind::memory_format:
+      case Value::Kind::generator:
+      case Value::Kind::node:
+      case Value::Kind::structure: break;
     }
+    throw UserError(
+        "Expected leaves in `spec['dynamic_shapes']` to be ints, None, Dim.AUTO/STATIC, symbols,  or derived "
+        "expressions, got " +
+        v.str());
   }
 
  private:

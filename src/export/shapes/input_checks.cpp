@@ -132,33 +132,23 @@ struct InputChecks::Impl {
   LeafCheck leaf(std::string path, const Value& val, const Ranges& ranges) {
     LeafCheck out;
     out.path = std::move(path);
-    switch (val.kind()) {
-      case Value::Kind::tensor: {
-        const Tensor& t = val.to_tensor();
-        out.kind = LeafCheck::Kind::tensor;
-        out.dtype = t.dtype();
-        out.sizes = size_text(t.sym_sizes());
-        if (!env) env = t.impl().env;
-        for (const SymInt size : t.sym_sizes()) out.numbers.push_back(number(size, ranges));
-        break;
-      }
-      case Value::Kind::integer:
-        if (val.to_sym_int().is_symbolic()) {
-          if (!env) env = env_of(val.to_sym_int());
-          out.kind = LeafCheck::Kind::integer;
-          out.numbers.push_back(number(val.to_sym_int(), ranges));
-          break;
-        }
-        [[fallthrough]];
-      case Value::Kind::boolean:
-      case Value::Kind::floating:
-      case Value::Kind::string:
-        out.kind = LeafCheck::Kind::constant;
-        out.constant = val;
-        break;
-      default: break;  // nothing is promised of other values
+    if (val.is_tensor()) {
+      const Tensor& t = val.to_tensor();
+      out.kind = LeafCheck::Kind::tensor;
+      out.dtype = t.dtype();
+      out.sizes = size_text(t.sym_sizes());
+      if (!env) env = t.impl().env;
+      for (const SymInt size : t.sym_sizes()) out.numbers.push_back(number(size, ranges));
+    } else if (val.kind() == Value::Kind::integer && val.to_sym_int().is_symbolic()) {
+      if (!env) env = env_of(val.to_sym_int());
+      out.kind = LeafCheck::Kind::integer;
+      out.numbers.push_back(number(val.to_sym_int(), ranges));
+    } else if (val.kind() == Value::Kind::integer || val.kind() == Value::Kind::boolean ||
+               val.kind() == Value::Kind::floating || val.kind() == Value::Kind::string) {
+      out.kind = LeafCheck::Kind::constant;
+      out.constant = val;
     }
-    return out;
+    return out;  // nothing is promised of other values
   }
 
   size_t slot_of(const std::string& symbol) {

@@ -26,8 +26,19 @@ size_t hash_of(const Value& v) {
     case Value::Kind::slice:
       return combined(combined(combined(h, hash_of(v.to_slice().start)), hash_of(v.to_slice().stop)),
                       hash_of(v.to_slice().step));
-    default: return h;  // equals decides
+    case Value::Kind::none:
+    case Value::Kind::boolean:
+    case Value::Kind::floating:
+    case Value::Kind::complex:
+    case Value::Kind::tensor:
+    case Value::Kind::dtype:
+    case Value::Kind::device:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::dict: break;  // equals decides
   }
+  return h;
 }
 
 struct Call {

@@ -20,8 +20,18 @@ bool is_literal(const Value& v) {
     case Value::Kind::string:
     case Value::Kind::dtype:
     case Value::Kind::device: return true;
-    default: return false;
+    case Value::Kind::slice:
+    case Value::Kind::tensor:
+    case Value::Kind::layout:
+    case Value::Kind::memory_format:
+    case Value::Kind::generator:
+    case Value::Kind::node:
+    case Value::Kind::list:
+    case Value::Kind::tuple:
+    case Value::Kind::dict:
+    case Value::Kind::structure: break;
   }
+  return false;
 }
 
 class Folding {

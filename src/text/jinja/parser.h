@@ -104,7 +104,7 @@ class ExpressionParser {
     ExpressionParser& parser_;
   };
 
-  // A value for as long as something is read.
+  // Gives a variable another value while in scope.
   template <class T>
   class While {
    public:

@@ -38,16 +38,11 @@ void gather_dtypes(const Value& v, Gathered& found) {
     if (!is_number_tensor(t)) found.tensors.emplace_back(t.dtype(), t.dim() > 0);
     return;
   }
-  switch (v.kind()) {
-    case Value::Kind::integer: found.highest = std::max(found.highest, 1); return;
-    case Value::Kind::floating: found.highest = std::max(found.highest, 2); return;
-    case Value::Kind::complex: found.highest = std::max(found.highest, 3); return;
-    case Value::Kind::list:
-    case Value::Kind::tuple:
-      for (const Value& item : v.to_items()) gather_dtypes(item, found);
-      return;
-    default: return;
-  }
+  if (v.is_sequence())
+    for (const Value& item : v.to_items()) gather_dtypes(item, found);
+  if (v.kind() == Value::Kind::integer) found.highest = std::max(found.highest, 1);
+  if (v.kind() == Value::Kind::floating) found.highest = std::max(found.highest, 2);
+  if (v.kind() == Value::Kind::complex) found.highest = std::max(found.highest, 3);
 }
 
 void gather_tensors(const Value& v, Values& out) {

@@ -106,7 +106,7 @@ ModelOutput pairs_output(const Tensor& loss, const Tensor& logits_per_text, cons
                          const Tensor& image_embeds, const ModelOutput& text, const ModelOutput& vision);
 // Each text belongs to the picture of its own row.
 Tensor pairs_loss(const Tensor& logits_per_text);
-// For an output with another value under a name that it has.
+// The output with another value in one of its fields.
 ModelOutput with_field(const ModelOutput& output, std::string_view name, const Tensor& value);
 
 }  // namespace calque

@@ -75,8 +75,8 @@ struct Seq2SeqModel : Seq2SeqPretrained {
   Seq2SeqModel(const Seq2SeqStyle& style, const std::string& name, const Config& config);
   std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
-  // Without tie_word_embeddings still those that are one tensor, and those that nothing has been loaded into: transformers 4
-  // shares these embeddings in any case, and saves them once.
+  // transformers 4 shares the embeddings whatever tie_word_embeddings says, and saves them once. So without it the pairs are tied
+  // that are one tensor already, and those into one of which nothing was loaded.
   TiedWeights tied_weights() const override;
   Child<Embedding>* input_embeddings() override { return shared ? &*shared : &encoder->embed_tokens; }
 

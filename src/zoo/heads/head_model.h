@@ -49,7 +49,7 @@ struct HeadModel : PretrainedModel {
   std::span<const ModelArgument> arguments() const override { return arguments_; }
   std::string base_model_prefix() const override { return base_; }
   Child<Embedding>* input_embeddings() override { return model->input_embeddings(); }
-  // What the family says, its base model knows.
+  // These are the same for all classes of a family; the base model answers.
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override;
   std::vector<std::string> no_split_modules() const override;
   bool supports_sdpa() const override { return model->supports_sdpa(); }

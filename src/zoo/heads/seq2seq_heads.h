@@ -102,7 +102,7 @@ struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
   Seq2SeqQuestionAnswering(const Seq2SeqStyle& style, const std::string& name, const Config& config);
   std::span<const ModelArgument> arguments() const override;
   ModelOutput forward(const ModelInputs& inputs) override;
-  // The decoder's input it makes itself.
+  // Without the decoder's ids, which the model makes of input_ids.
   ModelInputs example_inputs(const ExampleSizes& sizes) const override {
     return example_tokens(*this, {sizes.batch, sizes.length});
   }

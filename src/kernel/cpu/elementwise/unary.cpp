@@ -1,5 +1,7 @@
 #include "kernel/cpu/elementwise/unary.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "calque/base/error.h"
@@ -23,16 +25,9 @@ constexpr UnaryFacts unary_facts[] = {
 
 // The few functions that PyTorch has for dtypes which otherwise are only stored.
 bool takes_storage_dtype(Unary fn, DType d) {
-  switch (fn) {
-    case Unary::isnan: return true;
-    case Unary::isinf:
-    case Unary::isfinite:
-    case Unary::isposinf:
-    case Unary::isneginf:
-    case Unary::signbit: return is_barebones_unsigned(d);
-    case Unary::abs: return is_float8(d);
-    default: return false;
-  }
+  constexpr std::array takes_unsigned = {Unary::isinf, Unary::isfinite, Unary::isposinf, Unary::isneginf, Unary::signbit};
+  return fn == Unary::isnan || (std::ranges::find(takes_unsigned, fn) != takes_unsigned.end() && is_barebones_unsigned(d)) ||
+         (fn == Unary::abs && is_float8(d));
 }
 
 }  // namespace

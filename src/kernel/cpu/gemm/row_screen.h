@@ -18,8 +18,8 @@ class RowScreen {
   // Whether it was made of these, as they are now.
   bool is_of(const TensorBase& weight, const TensorBase& bias) const;
 
-  // Writes a number for each row, of which the largest is that of weight * x + bias and stands where it stands there. False
-  // (and `out` is of no use) where float32 cannot tell rows apart, or too many rows come close.
+  // Writes a number for each row. The largest of them is the largest of weight * x + bias, in the same row; the others may be
+  // approximate. False, and `out` means nothing, where float32 cannot tell rows apart or too many rows come close.
   bool scores(const float* x, float* out) const;
 
  private:

@@ -1,7 +1,7 @@
 // Which instruction sets this machine has, asked once. The binary's baseline is plain x86-64; files named *.simd.cpp are
 // compiled once per Isa with CALQUE_ISA as the name of the namespace around them, and the caller picks one of these at run
-// time. CALQUE_ISA=generic|avx2|avx512|avx512_bf16 in the environment lowers the choice, for tests and for comparing; the last
-// but one is without, the last with instructions for pairs of bfloat16, both without tiles.
+// time. CALQUE_ISA=generic|avx2|avx512|avx512_bf16 in the environment lowers the choice, for tests and for comparing: avx512 is
+// without the instructions for pairs of bfloat16, avx512_bf16 has them, and neither has AMX tiles.
 #pragma once
 
 namespace calque {
