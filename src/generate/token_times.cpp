@@ -100,7 +100,8 @@ std::vector<float> token_times(const Tensor& given, const TokenTimesOptions& opt
   for (size_t head = 0; head < heads; ++head) {
     Rows rows(tokens, states);
     for (size_t t = 0; t < tokens; ++t)
-      std::copy_n(weights.data_as<float>() + (head * looked + prompt + t) * all_states, states, rows.values.data() + t * states);
+      std::copy_n(weights.data_as<float>() + (head * looked + prompt + t) * all_states, states,
+                  rows.values.data() + t * states);
     standardize(rows);
     median_filter(rows, static_cast<size_t>(options.median_width));
     for (size_t i = 0; i < rows.values.size(); ++i) mean.values[i] += rows.values[i];

@@ -9,8 +9,8 @@
 namespace calque {
 
 struct TokenTimesOptions {
-  int64_t prompt = 0;       // tokens in front, whose time is 0
-  int64_t frames = 0;       // frames of the sound that count; 0: all
+  int64_t prompt = 0;        // tokens in front, whose time is 0
+  int64_t frames = 0;        // frames of the sound that count; 0: all
   int64_t median_width = 7;  // of the filter over time
   double time_precision = 0.02;
 };

@@ -47,8 +47,8 @@ struct Written {
 
 class Transcription {
  public:
-  Transcription(PretrainedModel& model, const Tensor& features, const GenerationConfig& config, const WhisperOptions& whisper,
-                const GenerateOptions& options);
+  Transcription(PretrainedModel& model, const Tensor& features, const GenerationConfig& config,
+                const WhisperOptions& whisper, const GenerateOptions& options);
   WhisperOutput all();
 
  private:
@@ -105,20 +105,21 @@ Transcription::Transcription(PretrainedModel& model, const Tensor& features, con
                     ", frames], found " + (features.defined() ? str(features.sizes()) : std::string("none")));
   const bool is_short = features.size(2) <= part_frames_;
   settings_ = whisper_settings_of(config, model.config(), whisper, is_short);
-  timestamp_begin_ = settings_.no_timestamps_token_id ? *settings_.no_timestamps_token_id + 1
-                                                      : model.config().integer("vocab_size") + 1;
+  timestamp_begin_ =
+      settings_.no_timestamps_token_id ? *settings_.no_timestamps_token_id + 1 : model.config().integer("vocab_size") + 1;
   if (!config_.decoder_start_token_id) config_.decoder_start_token_id = config_.bos_token_id;
   if (!config_.decoder_start_token_id)
     throw UserError("generate: `decoder_start_token_id` or `bos_token_id` has to be set for an encoder-decoder");
   if (!config_.max_length) config_.max_length = 20;
   const auto given_rows = static_cast<size_t>(features.size(0));
-  first_tokens_ = whisper_first_tokens(settings_, *config_.decoder_start_token_id, given_rows,
-                                       [&] { return detected_languages(); });
+  first_tokens_ =
+      whisper_first_tokens(settings_, *config_.decoder_start_token_id, given_rows, [&] { return detected_languages(); });
   start_places_ = std::ssize(first_tokens_[0]);
   frames_.assign(given_rows, features.size(2));
   if (given_rows > 1 && !is_short) {
     if (!whisper.attention_mask.defined())
-      throw UserError("whisper_generate: several recordings that are longer than a part need an attention_mask [rows, frames]");
+      throw UserError(
+          "whisper_generate: several recordings that are longer than a part need an attention_mask [rows, frames]");
     const Tensor sums = whisper.attention_mask.to(DType::int64).sum({-1}).contiguous();
     std::copy_n(sums.data_as<int64_t>(), given_rows, frames_.begin());
   }
@@ -163,8 +164,8 @@ TokenIds Transcription::detected_languages() const {
     std::optional<int64_t> best;
     for (const auto& [name, id] : *settings_.lang_to_id) {
       if (id < 0 || id >= logits.size(1))
-        throw UserError("Whisper: `lang_to_id` says " + std::to_string(id) + " for " + name + ", which is not in the vocabulary of " +
-                        std::to_string(logits.size(1)));
+        throw UserError("Whisper: `lang_to_id` says " + std::to_string(id) + " for " + name +
+                        ", which is not in the vocabulary of " + std::to_string(logits.size(1)));
       if (!best || row[id] > row[*best] || (row[id] == row[*best] && id < *best)) best = id;
     }
     if (!best) throw UserError("Whisper: `lang_to_id` of generation_config.json has no language");
@@ -219,8 +220,8 @@ Prompt Transcription::prompt_for(const std::vector<size_t>& rows) const {
 // Each part may be as much longer as it is told before it begins; transformers lets that add up, and so does this.
 void Transcription::settle_length(int64_t prompt) {
   if (const int64_t more = config_.max_new_tokens.value_or(0); more + prompt > positions_)
-    throw UserError("Whisper: " + std::to_string(prompt) + " tokens to begin with and `max_new_tokens` " + std::to_string(more) +
-                    " are more than the " + std::to_string(positions_) +
+    throw UserError("Whisper: " + std::to_string(prompt) + " tokens to begin with and `max_new_tokens` " +
+                    std::to_string(more) + " are more than the " + std::to_string(positions_) +
                     " positions of the decoder; give a shorter prompt or fewer new tokens");
   if (!config_.max_new_tokens)
     config_.max_length = std::min(*config_.max_length + std::min(positions_ / 2 - 1, prompt), positions_);
@@ -242,7 +243,8 @@ std::vector<float> Transcription::no_speech_of(const Tensor& states, const Promp
   return {silence.data_as<float>(), silence.data_as<float>() + silence.numel()};
 }
 
-ModelGenerateOutput Transcription::generated(const Tensor& states, const Prompt& prompt, std::vector<float>& no_speech) const {
+ModelGenerateOutput Transcription::generated(const Tensor& states, const Prompt& prompt,
+                                             std::vector<float>& no_speech) const {
   GenerationConfig config = config_;
   GenerateOptions options = options_;
   LogitsProcessorList own;
@@ -262,7 +264,8 @@ ModelGenerateOutput Transcription::generated(const Tensor& states, const Prompt&
   config.begin_suppress_tokens.reset();
   config.suppress_tokens.reset();
   if (settings_.timestamps()) {
-    const std::optional<int64_t> end = config.eos_token_id ? std::optional(config.eos_token_id->ids.at(0)) : config.bos_token_id;
+    const std::optional<int64_t> end =
+        config.eos_token_id ? std::optional(config.eos_token_id->ids.at(0)) : config.bos_token_id;
     own.push_back(whisper_timestamp_logits_processor(
         {timestamp_begin_ - 1, end.value_or(0), settings_.max_initial_timestamp_index, settings_.timestamps_by_probability},
         prompt.length()));
@@ -293,18 +296,21 @@ TokenIds Transcription::without_padding(std::span<const int64_t> ids) const {
 
 bool Transcription::falls_short(const TokenIds& ids, const ModelGenerateOutput& out, int64_t row, double temperature,
                                 float no_speech, bool& silent) const {
-  const bool out_short = settings_.compression_ratio_threshold &&
-                   compression_ratio(ids, model_.config().integer("vocab_size")) > *settings_.compression_ratio_threshold;
+  const bool out_short =
+      settings_.compression_ratio_threshold &&
+      compression_ratio(ids, model_.config().integer("vocab_size")) > *settings_.compression_ratio_threshold;
   if (!settings_.logprob_threshold) return out_short;
   std::vector<Tensor> scores;
-  for (size_t step = 0; step < out.scores.size(); ++step) scores.push_back(out.scores[step].select(0, row_at(out, row, step)));
+  for (size_t step = 0; step < out.scores.size(); ++step)
+    scores.push_back(out.scores[step].select(0, row_at(out, row, step)));
   const float mean = mean_log_probability(scores, ids, temperature);
   if (!(mean < *settings_.logprob_threshold)) return out_short;
   silent = settings_.no_speech_threshold && no_speech > *settings_.no_speech_threshold;
   return !silent;
 }
 
-std::vector<float> Transcription::times_of(const ModelGenerateOutput& out, int64_t row, int64_t prompt, size_t original) const {
+std::vector<float> Transcription::times_of(const ModelGenerateOutput& out, int64_t row, int64_t prompt,
+                                           size_t original) const {
   TokenTimesOptions options{.prompt = prompt, .time_precision = whisper_.time_precision};
   options.median_width = model_.config().integer("median_filter_width");
   if (whisper_.attention_mask.defined()) {
@@ -318,8 +324,8 @@ std::vector<float> Transcription::times_of(const ModelGenerateOutput& out, int64
     for (size_t i = 0; i < out.cross_attentions.size(); ++i) {
       const std::vector<Tensor>& step = out.cross_attentions[i];
       if (layer < 0 || layer >= std::ssize(step) || head < 0 || head >= step[static_cast<size_t>(layer)].size(1))
-        throw UserError("Whisper: `alignment_heads` names head " + std::to_string(head) + " of layer " + std::to_string(layer) +
-                        ", which this model does not have");
+        throw UserError("Whisper: `alignment_heads` names head " + std::to_string(head) + " of layer " +
+                        std::to_string(layer) + ", which this model does not have");
       steps.push_back(step[static_cast<size_t>(layer)].select(0, row_at(out, row, i)).select(0, head));
     }
     heads.push_back(cat(steps, 0));
@@ -340,8 +346,8 @@ std::vector<Written> Transcription::written(const Tensor& states, const Prompt& 
     config_.temperature = *config_.do_sample ? temperature : std::nullopt;
     if (*config_.do_sample) config_.num_beams.reset();
     const bool some = left.size() < rows.size();
-    const Prompt now = some ? Prompt{rows_of(prompt.ids, left), prompt.mask.defined() ? rows_of(prompt.mask, left) : Tensor()}
-                            : prompt;
+    const Prompt now =
+        some ? Prompt{rows_of(prompt.ids, left), prompt.mask.defined() ? rows_of(prompt.mask, left) : Tensor()} : prompt;
     const ModelGenerateOutput made = generated(some ? rows_of(states, left) : states, now, no_speech);
     const Tensor ids = made.sequences.narrow(1, prompt.length(), made.sequences.size(1) - prompt.length()).contiguous();
     const IdRows texts(ids);
@@ -384,8 +390,9 @@ void Transcription::next_part() {
         segments_of(parts[i].ids, parts[i].times,
                     {seek_[row], count, stride_, timestamp_begin_, whisper_.time_precision, whisper_.frame_precision});
     if (found.offset <= 0)
-      throw UserError("Whisper: a part ends with the timestamp that it begins with, so there is no end to it; the processors or "
-                      "settings of generation let timestamps go backwards");
+      throw UserError(
+          "Whisper: a part ends with the timestamp that it begins with, so there is no end to it; the processors or "
+          "settings of generation let timestamps go backwards");
     seek_[row] += found.offset;
     segments_[row].insert(segments_[row].end(), std::make_move_iterator(found.segments.begin()),
                           std::make_move_iterator(found.segments.end()));

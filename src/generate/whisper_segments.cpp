@@ -36,8 +36,8 @@ WhisperSegments segments_of(const TokenIds& ids, const std::vector<float>& times
   if (ends.empty()) {
     // The whole part is one segment, to its last timestamp where it has one that says something.
     // In float32, as transformers counts: 60 frames are 29 steps.
-    const float steps = static_cast<float>(part.frames) * static_cast<float>(part.frame_precision) /
-                        static_cast<float>(part.time_precision);
+    const float steps =
+        static_cast<float>(part.frames) * static_cast<float>(part.frame_precision) / static_cast<float>(part.time_precision);
     double last = static_cast<double>(static_cast<int64_t>(steps)) * part.time_precision;
     for (size_t i = count; i-- > 0;)
       if (is_time(i)) {

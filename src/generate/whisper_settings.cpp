@@ -14,31 +14,41 @@ namespace {
 using Language = std::pair<std::string_view, std::string_view>;
 
 constexpr std::array whisper_language_names = std::to_array<Language>({
-    {"en", "english"},        {"zh", "chinese"},    {"de", "german"},      {"es", "spanish"},     {"ru", "russian"},
-    {"ko", "korean"},         {"fr", "french"},     {"ja", "japanese"},    {"pt", "portuguese"},  {"tr", "turkish"},
-    {"pl", "polish"},         {"ca", "catalan"},    {"nl", "dutch"},       {"ar", "arabic"},      {"sv", "swedish"},
-    {"it", "italian"},        {"id", "indonesian"}, {"hi", "hindi"},       {"fi", "finnish"},     {"vi", "vietnamese"},
-    {"he", "hebrew"},         {"uk", "ukrainian"},  {"el", "greek"},       {"ms", "malay"},       {"cs", "czech"},
-    {"ro", "romanian"},       {"da", "danish"},     {"hu", "hungarian"},   {"ta", "tamil"},       {"no", "norwegian"},
-    {"th", "thai"},           {"ur", "urdu"},       {"hr", "croatian"},    {"bg", "bulgarian"},   {"lt", "lithuanian"},
-    {"la", "latin"},          {"mi", "maori"},      {"ml", "malayalam"},   {"cy", "welsh"},       {"sk", "slovak"},
-    {"te", "telugu"},         {"fa", "persian"},    {"lv", "latvian"},     {"bn", "bengali"},     {"sr", "serbian"},
-    {"az", "azerbaijani"},    {"sl", "slovenian"},  {"kn", "kannada"},     {"et", "estonian"},    {"mk", "macedonian"},
-    {"br", "breton"},         {"eu", "basque"},     {"is", "icelandic"},   {"hy", "armenian"},    {"ne", "nepali"},
-    {"mn", "mongolian"},      {"bs", "bosnian"},    {"kk", "kazakh"},      {"sq", "albanian"},    {"sw", "swahili"},
-    {"gl", "galician"},       {"mr", "marathi"},    {"pa", "punjabi"},     {"si", "sinhala"},     {"km", "khmer"},
-    {"sn", "shona"},          {"yo", "yoruba"},     {"so", "somali"},      {"af", "afrikaans"},   {"oc", "occitan"},
-    {"ka", "georgian"},       {"be", "belarusian"}, {"tg", "tajik"},       {"sd", "sindhi"},      {"gu", "gujarati"},
-    {"am", "amharic"},        {"yi", "yiddish"},    {"lo", "lao"},         {"uz", "uzbek"},       {"fo", "faroese"},
-    {"ht", "haitian creole"}, {"ps", "pashto"},     {"tk", "turkmen"},     {"nn", "nynorsk"},     {"mt", "maltese"},
-    {"sa", "sanskrit"},       {"lb", "luxembourgish"}, {"my", "myanmar"},  {"bo", "tibetan"},     {"tl", "tagalog"},
-    {"mg", "malagasy"},       {"as", "assamese"},   {"tt", "tatar"},       {"haw", "hawaiian"},   {"ln", "lingala"},
-    {"ha", "hausa"},          {"ba", "bashkir"},    {"jw", "javanese"},    {"su", "sundanese"},   {"yue", "cantonese"},
+    {"en", "english"},        {"zh", "chinese"},       {"de", "german"},    {"es", "spanish"},    {"ru", "russian"},
+    {"ko", "korean"},         {"fr", "french"},        {"ja", "japanese"},  {"pt", "portuguese"}, {"tr", "turkish"},
+    {"pl", "polish"},         {"ca", "catalan"},       {"nl", "dutch"},     {"ar", "arabic"},     {"sv", "swedish"},
+    {"it", "italian"},        {"id", "indonesian"},    {"hi", "hindi"},     {"fi", "finnish"},    {"vi", "vietnamese"},
+    {"he", "hebrew"},         {"uk", "ukrainian"},     {"el", "greek"},     {"ms", "malay"},      {"cs", "czech"},
+    {"ro", "romanian"},       {"da", "danish"},        {"hu", "hungarian"}, {"ta", "tamil"},      {"no", "norwegian"},
+    {"th", "thai"},           {"ur", "urdu"},          {"hr", "croatian"},  {"bg", "bulgarian"},  {"lt", "lithuanian"},
+    {"la", "latin"},          {"mi", "maori"},         {"ml", "malayalam"}, {"cy", "welsh"},      {"sk", "slovak"},
+    {"te", "telugu"},         {"fa", "persian"},       {"lv", "latvian"},   {"bn", "bengali"},    {"sr", "serbian"},
+    {"az", "azerbaijani"},    {"sl", "slovenian"},     {"kn", "kannada"},   {"et", "estonian"},   {"mk", "macedonian"},
+    {"br", "breton"},         {"eu", "basque"},        {"is", "icelandic"}, {"hy", "armenian"},   {"ne", "nepali"},
+    {"mn", "mongolian"},      {"bs", "bosnian"},       {"kk", "kazakh"},    {"sq", "albanian"},   {"sw", "swahili"},
+    {"gl", "galician"},       {"mr", "marathi"},       {"pa", "punjabi"},   {"si", "sinhala"},    {"km", "khmer"},
+    {"sn", "shona"},          {"yo", "yoruba"},        {"so", "somali"},    {"af", "afrikaans"},  {"oc", "occitan"},
+    {"ka", "georgian"},       {"be", "belarusian"},    {"tg", "tajik"},     {"sd", "sindhi"},     {"gu", "gujarati"},
+    {"am", "amharic"},        {"yi", "yiddish"},       {"lo", "lao"},       {"uz", "uzbek"},      {"fo", "faroese"},
+    {"ht", "haitian creole"}, {"ps", "pashto"},        {"tk", "turkmen"},   {"nn", "nynorsk"},    {"mt", "maltese"},
+    {"sa", "sanskrit"},       {"lb", "luxembourgish"}, {"my", "myanmar"},   {"bo", "tibetan"},    {"tl", "tagalog"},
+    {"mg", "malagasy"},       {"as", "assamese"},      {"tt", "tatar"},     {"haw", "hawaiian"},  {"ln", "lingala"},
+    {"ha", "hausa"},          {"ba", "bashkir"},       {"jw", "javanese"},  {"su", "sundanese"},  {"yue", "cantonese"},
 });
 // Other names of some of them.
 constexpr std::array whisper_other_names = std::to_array<Language>({
-    {"my", "burmese"}, {"ca", "valencian"}, {"nl", "flemish"},   {"ht", "haitian"},   {"lb", "letzeburgesch"}, {"ps", "pushto"},
-    {"pa", "panjabi"}, {"ro", "moldavian"}, {"ro", "moldovan"}, {"si", "sinhalese"}, {"es", "castilian"},     {"zh", "mandarin"},
+    {"my", "burmese"},
+    {"ca", "valencian"},
+    {"nl", "flemish"},
+    {"ht", "haitian"},
+    {"lb", "letzeburgesch"},
+    {"ps", "pushto"},
+    {"pa", "panjabi"},
+    {"ro", "moldavian"},
+    {"ro", "moldovan"},
+    {"si", "sinhalese"},
+    {"es", "castilian"},
+    {"zh", "mandarin"},
 });
 
 std::string lower_ascii(std::string text) {
@@ -126,7 +136,8 @@ WhisperSettings settings_in(const GenerationConfig& config) {
 
 // Older folders have them in config.json.
 void take_forced_ids(const Config& model, WhisperSettings& to) {
-  const Value* found = to.forced_decoder_ids || !model.has("forced_decoder_ids") ? nullptr : model.find("forced_decoder_ids");
+  const Value* found =
+      to.forced_decoder_ids || !model.has("forced_decoder_ids") ? nullptr : model.find("forced_decoder_ids");
   if (!found || found->is_none()) return;
   to.forced_decoder_ids.emplace();
   for (const Value& item : found->to_items()) {
@@ -179,8 +190,10 @@ int64_t language_id(const WhisperSettings& settings, const std::string& given) {
 int64_t task_id(const WhisperSettings& settings, const std::string& task) {
   if (task != "translate" && task != "transcribe")
     throw UserError("Whisper: there is no task " + task + "; expected \"transcribe\" or \"translate\"");
-  const auto found = settings.task_to_id ? settings.task_to_id->find(task) : std::map<std::string, int64_t>::const_iterator();
-  if (!settings.task_to_id || found == settings.task_to_id->end()) missing_setting(("the task " + task).c_str(), "task_to_id");
+  const auto found =
+      settings.task_to_id ? settings.task_to_id->find(task) : std::map<std::string, int64_t>::const_iterator();
+  if (!settings.task_to_id || found == settings.task_to_id->end())
+    missing_setting(("the task " + task).c_str(), "task_to_id");
   return found->second;
 }
 
@@ -190,8 +203,8 @@ std::vector<std::optional<int64_t>> forced_tokens(const ForcedIds& forced) {
   if (forced.empty() || forced[0].first != 1) return out;
   for (const auto& [place, token] : forced) {
     if (place != std::ssize(out) + 1)
-      throw UserError("Whisper: `forced_decoder_ids` has a token for place " + std::to_string(place) + ", and none for place " +
-                      std::to_string(out.size() + 1) + "; expected one for each place from 1 on");
+      throw UserError("Whisper: `forced_decoder_ids` has a token for place " + std::to_string(place) +
+                      ", and none for place " + std::to_string(out.size() + 1) + "; expected one for each place from 1 on");
     out.push_back(token);
   }
   return out;
@@ -221,7 +234,8 @@ WhisperSettings whisper_settings_of(const GenerationConfig& config, const Config
   if (!is_short) {
     if (out.return_timestamps && !*out.return_timestamps)
       throw UserError(
-          "Whisper: a recording that is longer than the model hears at once is cut at its timestamps, but return_timestamps is "
+          "Whisper: a recording that is longer than the model hears at once is cut at its timestamps, but return_timestamps "
+          "is "
           "false; leave it out, or give a shorter recording");
     out.return_timestamps = true;
   }
@@ -239,7 +253,8 @@ WhisperSettings whisper_settings_of(const GenerationConfig& config, const Config
   over(options.no_speech_threshold, out.no_speech_threshold);
   if (out.no_speech_threshold && !out.logprob_threshold)
     throw UserError("Whisper: no_speech_threshold counts only beside logprob_threshold; set both");
-  if (out.no_speech_threshold && !out.no_timestamps_token_id) missing_setting("no_speech_threshold", "no_timestamps_token_id");
+  if (out.no_speech_threshold && !out.no_timestamps_token_id)
+    missing_setting("no_speech_threshold", "no_timestamps_token_id");
   if (options.prompt_in_all_segments && !out.condition_on_prev_tokens.value_or(false))
     throw UserError("Whisper: a prompt for all segments needs condition_on_prev_tokens; set it to true");
   return out;

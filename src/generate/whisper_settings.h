@@ -17,7 +17,7 @@ struct WhisperSettings {
   std::optional<double> compression_ratio_threshold, logprob_threshold, no_speech_threshold;
   std::string task;
   std::vector<std::string> language;
-  std::optional<std::vector<std::pair<int64_t, int64_t>>> alignment_heads;                   // layer, head
+  std::optional<std::vector<std::pair<int64_t, int64_t>>> alignment_heads;                    // layer, head
   std::optional<std::vector<std::pair<int64_t, std::optional<int64_t>>>> forced_decoder_ids;  // place, token
   bool timestamps_by_probability = true;
 

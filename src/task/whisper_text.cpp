@@ -107,10 +107,11 @@ void join_punctuation(std::vector<Word>& words) {
 
 std::vector<SpokenPart> words_of(const Tokenizer& tokenizer, const Ids& ids, const std::vector<Interval>& times,
                                  const std::string& language) {
-  constexpr std::array without_spaces = std::to_array<std::string_view>(
-      {"chinese", "japanese", "thai", "lao", "myanmar", "cantonese"});
+  constexpr std::array without_spaces =
+      std::to_array<std::string_view>({"chinese", "japanese", "thai", "lao", "myanmar", "cantonese"});
   std::vector<Word> words = whole_characters(tokenizer, ids);
-  if (std::ranges::find(without_spaces, language) == without_spaces.end()) words = split_at_spaces(words, ids, tokenizer.special_token_id("eos"));
+  if (std::ranges::find(without_spaces, language) == without_spaces.end())
+    words = split_at_spaces(words, ids, tokenizer.special_token_id("eos"));
   join_punctuation(words);
   std::vector<SpokenPart> out;
   for (const Word& one : words) out.push_back({one.text, times[one.places.front()].first, times[one.places.back()].second});
@@ -120,7 +121,8 @@ std::vector<SpokenPart> words_of(const Tokenizer& tokenizer, const Ids& ids, con
 // Goes through the tokens and ends a part at every second timestamp.
 class WhisperReader {
  public:
-  WhisperReader(const Tokenizer& tokenizer, const Ids& ids, const std::vector<float>& times, const WhisperTextOptions& options)
+  WhisperReader(const Tokenizer& tokenizer, const Ids& ids, const std::vector<float>& times,
+                const WhisperTextOptions& options)
       : tokenizer_(tokenizer), ids_(ids), times_(times), options_(options) {
     const std::optional<int64_t> none = tokenizer.token_to_id("<|notimestamps|>");
     if (!none) throw UserError("transcribe: the tokenizer has no <|notimestamps|>, so it is not Whisper's");
@@ -170,7 +172,8 @@ class WhisperReader {
     texts_.push_back(tokenizer_.decode_clean(part_, false));
     if (options_.times == TimesOf::segments) out_.parts.push_back({texts_.back(), opened_, time});
     if (options_.times == TimesOf::words)
-      for (SpokenPart& one : words_of(tokenizer_, part_, part_times_, options_.language)) out_.parts.push_back(std::move(one));
+      for (SpokenPart& one : words_of(tokenizer_, part_, part_times_, options_.language))
+        out_.parts.push_back(std::move(one));
     part_.clear();
     part_times_.clear();
     opened_.reset();

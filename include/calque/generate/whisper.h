@@ -44,7 +44,7 @@ struct SpokenSegment {
 };
 
 struct WhisperOutput {
-  Tensor sequences;                                  // what was written behind the first tokens, without ends of text; padded
+  Tensor sequences;  // what was written behind the first tokens, without ends of text; padded
   std::vector<std::vector<SpokenSegment>> segments;  // by row
   std::vector<TokenIds> first_tokens;                // by row: the start, and language, task and timestamps as they are
 };
