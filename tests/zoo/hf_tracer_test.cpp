@@ -652,13 +652,21 @@ TEST(HFTracer, parameters_and_buffers_are_got_once_each) {
   }
 }
 
+// Names that the class is called with, and labels where it has a head for sentences.
+Names folder_inputs(PretrainedModel& model) {
+  Names out;
+  for (const auto& [name, value] : model.example_inputs().to_kwargs(model.arguments())) out.push_back(name);
+  if (model.class_name().ends_with("ForSequenceClassification")) out.emplace_back("labels");
+  return out;
+}
+
 TEST(HFTracer, a_graph_saved_in_a_folder_comes_back_the_same) {
   const test::TemporaryFolder folder;
-  for (const char* type : {"bert", "bart", "llama"}) {
-    const std::string head = type == std::string("bert") ? "BertForSequenceClassification" : "";
-    const auto model = made(type, head);
-    Names names = {"input_ids", "attention_mask"};
-    if (!head.empty()) names.emplace_back("labels");
+  for (const char* type :
+       {"bert", "bart", "llama", "wav2vec2", "hubert", "siglip", "clip", "vit", "whisper", "speech_to_text"}) {
+    SCOPED_TRACE(type);
+    const auto model = made(type, type == std::string("bert") ? "BertForSequenceClassification" : "");
+    const Names names = folder_inputs(*model);
     const auto traced = symbolic_trace(*model, names);
     save_traced_model(*traced, folder / type);
     const auto restored = load_traced_model(folder / type);
