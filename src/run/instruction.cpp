@@ -1,6 +1,7 @@
 #include "run/instruction.h"
 
 #include "calque/base/error.h"
+#include "calque/graph/stack_trace.h"
 #include "calque/op/mode.h"
 #include "run/operator_call.h"
 
@@ -100,12 +101,6 @@ std::unique_ptr<const Instruction> make_instruction(const Node& node, const Valu
   return std::make_unique<PlainCall>(std::move(plain));
 }
 
-void name_step(Error& e, const Node& n) {
-  std::string text = n.str();
-  if (n.meta.location.line() != 0)
-    text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
-  if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
-  e.prepend("while executing " + text + ":\n");
-}
+void name_step(Error& e, const Node& n) { e.prepend("while executing " + node_with_line(n) + ":\n"); }
 
 }  // namespace calque::run

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "calque/nn/init.h"
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
