@@ -53,7 +53,7 @@ std::vector<std::string> class_names(const Architecture& architecture) {
                                            (type.empty() ? "\"model_type\", which names the architecture, is missing"
                                                          : "there is no architecture \"" + type + "\"") +
                                            (wanted.empty() ? "" : " and no model class " + wanted) +
-                                           (type.empty() ? "" : " in Calque") + "\nCalque has these " +
+                                           (type.empty() ? "\nCalque has these " : " in Calque\nIt has these ") +
                                            std::to_string(types.size()) + " (`calque models` lists their classes):\n" +
                                            wrapped_list(types) + "\n" + python_way(config, folder));
 }
