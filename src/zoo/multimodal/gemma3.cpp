@@ -8,7 +8,6 @@
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/masking.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/pooling.h"
 #include "calque/op/aten/reductions.h"
