@@ -302,6 +302,10 @@ void check_embeds(PretrainedModel& model, const ModelInputs& inputs, const Gener
 
 ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& given_config,
                              const GenerateOptions& given_options) {
+  if (!model.can_generate() && model.output_embeddings() && classes_with_a_head(model).empty())
+    throw UserError(
+        "generate: " + model.class_name() +
+        " says words where it is asked for them, and does not go on from a text token by token; call its forward");
   check_class(model);
   const GradModeScope no_grad(false);
   ModelInputs inputs = given;

@@ -10,6 +10,7 @@
 
 #include "calque/export/export.h"
 #include "calque/file/safetensors.h"
+#include "calque/generate/model_generate.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
@@ -241,6 +242,14 @@ TEST(Models, experts_used_unequally_add_to_the_loss) {
   EXPECT_NEAR(routed.loss().item_as<double>(), plain.loss().item_as<double>() + more, 1e-6);
   in.set(arg::attention_mask, ones({2, 1, 3, 3}));
   EXPECT_THAT(test::error_of([&] { (*model)(in); }), testing::HasSubstr("it says which tokens count in aux_loss"));
+}
+
+TEST(Models, what_fills_words_in_does_not_go_on) {
+  for (const char* name : {"xlm", "xlnet"}) {
+    const auto model = from_pretrained(golden_model(name));
+    const ModelInputs in{{arg::input_ids, tensor_of<int64_t>({3, 9}, {1, 2})}};
+    EXPECT_THAT(test::error_of([&] { generate(*model, in, {}); }), testing::HasSubstr("does not go on from a text")) << name;
+  }
 }
 
 // Where transformers' own views of no tokens are ambiguous, the sizes are known here.
