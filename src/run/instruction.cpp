@@ -4,6 +4,7 @@
 #include "calque/graph/stack_trace.h"
 #include "calque/op/mode.h"
 #include "run/operator_call.h"
+#include "run/packed_linear.h"
 #include "run/tile_call.h"
 
 namespace calque::run {
@@ -93,6 +94,8 @@ std::unique_ptr<const Instruction> make_instruction(const Node& node, const Valu
     if (std::unique_ptr<const Instruction> tiles = TileCall::make(node, ids, owner)) return tiles;
   } else if (node.op()) {
     try {
+      if (const std::string packed = packed_weights_of(node); !packed.empty())
+        return std::make_unique<PackedLinear>(node, ids, owner.attr(packed).to_tensor());
       return std::make_unique<OperatorCall>(node, ids);
     } catch (const UserError&) {
       // It says what is wrong when it runs.

@@ -232,6 +232,74 @@ TEST(PlanMemory, a_result_of_another_geometry_gets_its_own) {
   EXPECT_NE(at.at("bits"), at.at("total"));
 }
 
+// ---- packed weights ---------------------------------------------------------------------------------------------------
+
+constexpr const char* products = R"(
+  %x = placeholder
+  %w = get_attr[w]
+  %v = get_attr[v]
+  %b = get_attr[b]
+  %linear = aten.linear.default(%x, %w, %b)
+  %again = aten.linear.default(%linear, %w)
+  %addmm = aten.addmm.default(%b, %again, %v)
+  %mm = aten.mm.default(%addmm, %v)
+  return %mm)";
+
+std::shared_ptr<GraphModule> products_module() {
+  const Tensor w = numbers(96, 96) / 4000, v = numbers(96, 96) / 3000;
+  return module_of(products, {{"w", Attribute(w)}, {"v", Attribute(v)}, {"b", Attribute(numbers(1, 96).view({96}))}});
+}
+
+TEST(PlanPacking, products_with_packed_weights_give_what_the_interpreter_gives) {
+  const auto module = products_module();
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->packed_bytes(), 2U * 96 * 96 * 4);  // each matrix once; 96 columns fill panels of any machine
+  for (const int64_t rows : {1, 2, 16, 24, 25, 130, 0}) {
+    const Values inputs{numbers(rows, 96) / 100};
+    const Value expected = Interpreter(module->graph(), &module->as_owner()).run(inputs);
+    EXPECT_TRUE(allclose(plan->run(inputs).to_tensor(), expected.to_tensor(), 1e-4, 1e-5)) << rows;
+    const Values wide{numbers(rows, 192).narrow(1, 0, 96) / 100};
+    EXPECT_TRUE(allclose(plan->run(wide).to_tensor(),
+                         Interpreter(module->graph(), &module->as_owner()).run(wide).to_tensor(), 1e-4, 1e-5));
+  }
+  EXPECT_TRUE(check_plan(*module, {numbers(40, 96) / 100}).passed());
+}
+
+TEST(PlanPacking, sees_its_weights_written) {
+  const auto module = products_module();
+  const auto plan = Plan::make(*module);
+  EXPECT_TRUE(plan->is_current());
+  module->find_tensor("v")->mul_(2.0);
+  EXPECT_FALSE(plan->is_current());
+}
+
+TEST(PlanPacking, is_left_out_where_eagers_bits_are_asked_for_or_the_graph_writes) {
+  PlanOptions exact;
+  exact.exact = true;
+  EXPECT_EQ(Plan::make(*products_module(), exact)->packed_bytes(), 0U);
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[w]
+    %linear = aten.linear.default(%x, %w)
+    %write = aten.mul_.Scalar(%w, 2.0)
+    return %linear)",
+                                {{"w", Attribute(numbers(96, 96))}});
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->packed_bytes(), 0U);
+}
+
+TEST(PlanPacking, calls_that_do_not_fit_are_the_operators_own) {
+  const auto module = products_module();
+  const auto plan = Plan::make(*module);
+  for (const Value& x : {Value(numbers(3, 95)), Value(numbers(3, 96).to(DType::float64)), Value(numbers(3, 96).view({96, 3}).t()),
+                         Value(numbers(1, 96).view({96})), Value(2.5)}) {
+    Value expected, found;
+    const std::string refused = error_of([&] { expected = Interpreter(module->graph(), &module->as_owner()).run({x}); });
+    EXPECT_EQ(error_of([&] { found = plan->run({x}); }), refused);
+    if (refused.empty()) EXPECT_TRUE(allclose(found.to_tensor(), expected.to_tensor(), 1e-4, 1e-5));
+  }
+}
+
 // ---- checking ---------------------------------------------------------------------------------------------------------
 
 TEST(PlanCheck, compares_every_step_with_the_interpreter) {
