@@ -11,6 +11,7 @@
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
+#include "calque/hub/text_part.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/mode.h"
@@ -299,7 +300,10 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   GenerationConfig config = given_config;
   GenerateOptions options = given_options;
   if (!options.max_position_embeddings)
-    options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
+    options.max_position_embeddings = text_part(model.config()).optional_integer("max_position_embeddings").value_or(0);
+  if (config.cache_implementation && !inputs[arg::past_key_values].empty())
+    throw UserError("generate: `cache_implementation` (" + *config.cache_implementation +
+                    ") says what cache to make, but past_key_values are given: use one of the two");
   if (inputs.has(arg::inputs_embeds.name)) check_embeds(model, inputs, options);
   if (!inputs.fit(model.arguments())) inputs = inputs.fitted(model.arguments(), model.class_name());
   if (const Tensor mask = inputs[arg::attention_mask]; mask.defined() && mask.dim() != 2)
@@ -334,7 +338,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
     if (!inputs[arg::past_key_values].empty()) options.cache_position = inputs[arg::past_key_values].length().as_int();
   }
-  if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
+  if (!options.vocab_size) options.vocab_size = text_part(model.config()).optional_integer("vocab_size").value_or(0);
   const int64_t prompt_length = options.prompt_positions                 ? *options.prompt_positions
                                 : prompt.defined() && prompt.numel() > 0 ? prompt.size(1)
                                                                          : 1;  // the bos token

@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/hub/dummy_inputs.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/hub/text_part.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
@@ -65,7 +66,7 @@ Tensor varied(const Tensor& like) {
 
 int64_t limit_of(const PretrainedModel& model, const std::string& name, const Tensor& zeros, const ExampleSizes& sizes) {
   const Config& config = model.config();
-  const int64_t vocabulary = config.optional_integer("vocab_size").value_or(2);
+  const int64_t vocabulary = text_part(config).optional_integer("vocab_size").value_or(2);
   if (name == "token_type_ids") return config.optional_integer("type_vocab_size").value_or(2);
   if (name == "start_positions" || name == "end_positions" || name.ends_with("position_ids")) return sizes.length;
   if (name == "bbox") return 8;
