@@ -28,7 +28,7 @@ const ProductForm* product_form(const Node& n) {
   return op == &addmm && n.args().size() == 3 && n.kwargs().empty() ? &of_addmm : nullptr;
 }
 
-Tensor PackedLinear::multiply(const void* const* at) const {
+Tensor PackedLinear::multiply(const void* const* at, const Frame& frame, const Place& place) const {
   const Tensor& input = argument_at<Tensor>(at[form_.input]);
   const Tensor& weight = argument_at<Tensor>(at[form_.weight]);
   const Tensor none;
@@ -42,7 +42,7 @@ Tensor PackedLinear::multiply(const void* const* at) const {
   SymInts out_sizes(sizes.begin(), sizes.end());
   out_sizes.back() = n;
   Meta meta{out_sizes, contiguous_strides(SymIntList(out_sizes)), DType::float32, input.device(), false};
-  const Tensor out = op_detail::allocate(meta, false);
+  const Tensor out = new_result(frame, place, meta);
   const int64_t m = input.numel() / k;
   kernel::multiply_packed(m, input.data_as<float>(), d == 2 ? input.stride(0) : k, {n, k, packed_.data_as<float>()},
                           bias.defined() ? bias.data_as<float>() : nullptr, bias.defined() ? bias.stride(0) : 0,
@@ -51,11 +51,11 @@ Tensor PackedLinear::multiply(const void* const* at) const {
   return out;
 }
 
-Value PackedLinear::run(const Frame& frame, LastUses last_uses) const {
+Value PackedLinear::run(const Frame& frame, const Place& place) const {
   const void* at[OperatorCall::most_arguments];
   if (!modes_active() && call_.find_arguments(frame, at))
-    if (Tensor out = multiply(at); out.defined()) return out;
-  return call_.run(frame, last_uses);
+    if (Tensor out = multiply(at, frame, place); out.defined()) return out;
+  return call_.run(frame, place);
 }
 
 }  // namespace calque::run

@@ -25,10 +25,13 @@ class PackedLinear final : public Instruction {
  public:
   PackedLinear(const Node& n, const ValueIds& ids, Tensor packed)
       : call_(n, ids), form_(*product_form(n)), packed_(std::move(packed)) {}
-  Value run(const Frame& frame, LastUses last_uses) const override;
+  Value run(const Frame& frame, const Place& place) const override;
+
+  bool makes_tensor() const override { return true; }
 
  private:
-  Tensor multiply(const void* const* at) const;  // undefined where the call does not fit
+  Tensor multiply(const void* const* at, const Frame& frame,
+                  const Place& place) const;  // undefined where the call does not fit
 
   OperatorCall call_;
   const ProductForm& form_;

@@ -14,7 +14,8 @@ namespace {
 
 std::vector<float> numbers(int64_t count, int64_t seed) {
   std::vector<float> out(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) out[static_cast<size_t>(i)] = static_cast<float>((i * 7919 + seed * 31) % 401 - 200) / 97;
+  for (int64_t i = 0; i < count; ++i)
+    out[static_cast<size_t>(i)] = static_cast<float>((i * 7919 + seed * 31) % 401 - 200) / 97;
   return out;
 }
 
@@ -39,7 +40,8 @@ TEST(PackedWeights, multiply_as_the_weights_themselves) {
           double worst = 0;
           for (size_t i = 0; i < found.size(); ++i)
             worst = std::max(worst, std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])));
-          EXPECT_LE(worst, 2e-6 * static_cast<double>(k) * 4) << m << " x " << k << " x " << n << (transposed ? ", transposed" : "");
+          EXPECT_LE(worst, 2e-6 * static_cast<double>(k) * 4)
+              << m << " x " << k << " x " << n << (transposed ? ", transposed" : "");
         }
 }
 

@@ -19,6 +19,7 @@ constexpr int64_t finish_rows = tile_rows == 6 ? 24 : 16;
 // With few rows there is little to gain from the panels' reuse, so blocks get wide and follow the memory's order.
 constexpr int64_t few_rows = 32;
 constexpr int64_t few_widening = 4;
+constexpr int64_t many_packed_rows = 256;
 
 /// rows[i, p] for a tile's rows into out[i * copy_row + p].
 template <class S, class T>
@@ -116,11 +117,9 @@ struct BlockPlan {
     const int64_t wider = g.row_count <= few_rows                                         ? few_widening
                           : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2
                                                                                           : 1;
-    // Panels that are packed already are read one after the other where few rows meet them, and blocks are as deep as for many rows.
     const bool packed = g.packed != nullptr;
     depth = k_block<T> / (packed ? 1 : wider);
-    width = packed && g.row_count <= few_rows ? L * tile_vectors
-                                              : equal_block<T>(g.col_count, col_block<T> * (packed ? 1 : wider));
+    width = packed ? packed_width() : equal_block<T>(g.col_count, col_block<T> * wider);
     straight = same && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
                (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
     // Copying the rows pays when many panels meet them, or when they lie so that they get in each other's way in the cache.
@@ -136,6 +135,15 @@ struct BlockPlan {
     copies = panels + k_block<T> * col_block<T>;
     parked = copies + tile_rows * copy_row<T>;
     edge = parked + tile_numbers<T>;
+  }
+
+  /// Few rows meet one panel after another, as they lie in memory. With more, this block and the next one, which comes meanwhile, share the
+  /// second-level cache; with many, reading them is little beside the work.
+  int64_t packed_width() const {
+    constexpr int64_t panel = lanes<T> * tile_vectors;
+    return g.row_count <= few_rows           ? panel
+           : g.row_count <= many_packed_rows ? 4 * panel
+                                             : equal_block<T>(g.col_count, col_block<T>);
   }
 };
 
@@ -161,11 +169,24 @@ void pack_panels(const BlockPlan<S>& plan, const Stretch& at) {
   }
 }
 
+/// The panels that come after this stretch, likewise.
+template <class S>
+Fetch packed_after(const BlockPlan<S>& plan, const Stretch& at) {
+  const GemmPart<S>& g = plan.g;
+  constexpr int64_t panel = lanes<Accumulate<S>> * tile_vectors;
+  const int64_t col = at.last ? at.col + at.cols : at.col, p = at.last ? 0 : at.p + at.k;
+  if (g.row_count > many_packed_rows || col >= g.col_count) return {};
+  const int64_t panels = (min(plan.width, g.col_count - col) + panel - 1) / panel;
+  Fetch fetch = fetch_of(g.packed + col * g.k + p * panel, panels, min(plan.depth, g.k - p) * panel, g.k * panel);
+  if (g.row_count <= few_rows) fetch.at_once = burst_lines;
+  return fetch;
+}
+
 /// The columns that come after this stretch, to be fetched while it is multiplied.
 template <class S>
 Fetch cols_after(const BlockPlan<S>& plan, const Stretch& at) {
   const GemmPart<S>& g = plan.g;
-  if (g.packed != nullptr) return {};
+  if (g.packed != nullptr) return packed_after(plan, at);
   if (!at.last) {
     const int64_t p = at.p + at.k;
     return cols_ahead(g, g.cols + p * g.cols_k + at.col * g.cols_col, min(plan.depth, g.k - p), at.cols);
@@ -179,6 +200,7 @@ Fetch cols_after(const BlockPlan<S>& plan, const Stretch& at) {
 template <class S>
 Fetch rows_after(const BlockPlan<S>& plan, const Stretch& at, int64_t i, int64_t here, const S* from) {
   const GemmPart<S>& g = plan.g;
+  if (g.packed != nullptr && g.row_count <= few_rows) return {};  // they stay in the cache, the panels do not
   if (g.rows_k == 1 && i + here < at.rows)
     return fetch_of(from + here * g.rows_row, min(tile_rows, at.rows - i - here), at.k, g.rows_row);
   if (g.rows_k == 1 && g.next_rows != nullptr && at.last && at.col + at.cols >= g.col_count)

@@ -23,7 +23,8 @@ void pack_weights(int64_t n, int64_t k, const float* b, int64_t b_row, int64_t b
   });
 }
 
-void multiply_packed(int64_t m, const float* a, int64_t a_row, const PackedWeights& b, const float* bias, int64_t bias_stride, float* c) {
+void multiply_packed(int64_t m, const float* a, int64_t a_row, const PackedWeights& b, const float* bias,
+                     int64_t bias_stride, float* c) {
   if (m <= 0 || b.n <= 0) return;
   const GemmKernels<float>& kernel = gemm_kernels<float>();
   const auto bytes = static_cast<size_t>(kernel.scratch_bytes);

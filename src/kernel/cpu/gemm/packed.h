@@ -15,6 +15,7 @@ struct PackedWeights {
 int64_t packed_numbers(int64_t n, int64_t k);
 // Strides in elements.
 void pack_weights(int64_t n, int64_t k, const float* b, int64_t b_row, int64_t b_col, float* packed);
-void multiply_packed(int64_t m, const float* a, int64_t a_row, const PackedWeights& b, const float* bias, int64_t bias_stride, float* c);
+void multiply_packed(int64_t m, const float* a, int64_t a_row, const PackedWeights& b, const float* bias,
+                     int64_t bias_stride, float* c);
 
 }  // namespace calque::kernel
