@@ -78,6 +78,13 @@ int64_t limit_of(const PretrainedModel& model, const std::string& name, const Te
   return by_row ? config.num_labels() : std::min<int64_t>(vocabulary, 2 * sizes.length);
 }
 
+// Of another form than the trace's are the example inputs of classes that take both; a cache is made for the trace's sizes alone.
+bool fits(const Value& own, const Value& dummy, bool has_cache) {
+  if (own.is_none() || !own.is_tensor() || !dummy.is_tensor()) return !own.is_none();
+  const Tensor a = own.to_tensor(), b = dummy.to_tensor();
+  return a.dim() == b.dim() && (!has_cache || std::ranges::equal(IntList(a.sizes()), IntList(b.sizes())));
+}
+
 }  // namespace
 
 Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& names, const ExampleSizes& sizes) {
@@ -103,10 +110,7 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
     const size_t before = out.size();
     for (const DummyInput& dummy : dummies.make(name, names)) {
       if (dummy.name != name) continue;
-      // Of another form than the trace's are the example inputs of classes that take both.
-      const bool fits = !own.is_none() && !(own.is_tensor() && dummy.value.is_tensor() &&
-                                            own.to_tensor().dim() != dummy.value.to_tensor().dim());
-      if (fits) {
+      if (fits(own, dummy.value, has_cache)) {
         out.emplace_back(name, own);
         continue;
       }
