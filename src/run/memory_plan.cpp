@@ -89,7 +89,9 @@ class MemoryPlanner {
 
 }  // namespace
 
-MemoryPlan plan_memory(const std::vector<PlannedStep>& steps, const Graph& graph) { return MemoryPlanner(steps, graph).run(); }
+MemoryPlan plan_memory(const std::vector<PlannedStep>& steps, const Graph& graph) {
+  return MemoryPlanner(steps, graph).run();
+}
 
 bool may_share_memory(const Node& n) {
   const Operator* op = n.op();
