@@ -48,11 +48,13 @@ calque_packages_of_system() {
       calque_packages_browser=()
       calque_packages_fuzz=()
       calque_packages_style=()
+      calque_packages_lint=()
       export CXX=${CXX:-g++-12}
       ;;
     ubuntu:*) calque_packages_browser=() ;;  # 24.04 and later; chromium is a snap there
     *) return 1 ;;
   esac
+  if [[ $id == ubuntu ]]; then calque_packages_build=("${calque_packages_build[@]/#libjpeg62-turbo-dev/libjpeg-turbo8-dev}"); fi
   local package kept=()
   for package in "${calque_packages_build[@]}"; do
     if [[ -n $package ]]; then kept+=("$package"); fi
