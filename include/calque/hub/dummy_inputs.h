@@ -50,13 +50,15 @@ class DummyInputs {
   // has none or whose problem_type is not set.
   std::vector<DummyInput> make(const std::string& name, const std::vector<std::string>& all);
 
+  // Is one of these among the tasks of the class?
+  bool is_of(std::initializer_list<std::string_view> tasks) const;
+
  private:
   DummySizes shape_of(DummySize length) const;
   DummySize draw(int64_t low = 10, int64_t high = 20);
   DummySizes labels(const std::string& name, DType& dtype);
   DummySizes pixels();
   DummyInput cache() const;
-  bool is_of(std::initializer_list<std::string_view> tasks) const;
   int64_t hidden_size() const;
 
   PretrainedModel& model_;

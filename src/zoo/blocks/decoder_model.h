@@ -17,20 +17,18 @@
 
 namespace calque {
 
-struct DecoderLayer : Typed<DecoderLayer> {
+struct DecoderLayer : NamedModule<DecoderLayer> {
   static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
   using Result = DecoderAttention::Result;
 
   DecoderLayer(const Config& config, const DecoderDesign& design, size_t layer);
   Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                  const LayerCache& past, bool eager);
-  std::string type_name() const override { return type_; }
 
  private:
   Tensor fed_forward(const Tensor& x) const;
   Tensor added(const Tensor& x, const Tensor& more) const;
 
-  std::string type_;
   bool parallel_, one_dropout_;
   double residual_scale_;
   std::optional<Child<DecoderAttention>> attention_;
@@ -42,14 +40,9 @@ struct DecoderLayer : Typed<DecoderLayer> {
 };
 
 // An Embedding that scales what it gives.
-struct ScaledEmbedding : Typed<ScaledEmbedding, Embedding> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct ScaledEmbedding : NamedModule<ScaledEmbedding, Embedding> {
   ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale);
   Tensor forward(const Tensor& input);
-  std::string type_name() const override { return type_; }
 
   Buffer embed_scale;
 };

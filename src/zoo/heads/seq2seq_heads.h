@@ -2,6 +2,7 @@
 // question answering. A family's file registers those that it has, with its style.
 #pragma once
 
+#include "../blocks/family_module.h"
 #include "../blocks/seq2seq_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/dropout.h"
@@ -61,18 +62,16 @@ struct Seq2SeqCausalLM : Seq2SeqPretrained {
   }
 };
 
-struct Seq2SeqClassificationHead : Typed<Seq2SeqClassificationHead> {
+struct Seq2SeqClassificationHead : NamedModule<Seq2SeqClassificationHead> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   // `type` is transformers' name of the class.
   Seq2SeqClassificationHead(std::string type, int64_t size, int64_t labels, double dropout_probability)
-      : type(std::move(type)),
+      : NamedModule(std::move(type)),
         dense(child<Linear>("dense", size, size)),
         dropout(child<Dropout>("dropout", dropout_probability)),
         out_proj(child<Linear>("out_proj", size, labels)) {}
-  std::string type_name() const override { return type; }
   Tensor forward(const Tensor& hidden_states);
 
-  std::string type;
   Child<Linear> dense;
   Child<Dropout> dropout;
   Child<Linear> out_proj;
