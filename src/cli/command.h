@@ -43,6 +43,8 @@ struct RunOptions {
   std::string inputs;   // a safetensors file, by names of the program's inputs; none for a program that takes nothing
   std::string outputs;  // a safetensors file to write; empty: nothing is written
   bool unchecked = false;
+  bool eager = false;  // by the interpreter
+  bool check = false;  // every step of the plan beside the interpreter
   bool json = false;
 };
 void run_program(const RunOptions& options);

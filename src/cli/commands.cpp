@@ -34,6 +34,10 @@ void add_run(CLI::App& app) {
   command->add_option("--outputs", o->outputs, "a .safetensors file to write: outputs by path (0, a, b.0)");
   command->add_option("--model", o->model, "which of several programs in the archive");
   command->add_flag("--unchecked", o->unchecked, "do not check the inputs against what the program was exported for");
+  CLI::Option* eager = command->add_flag("--eager", o->eager, "node by node, without a plan");
+  command
+      ->add_flag("--check", o->check, "compare each step of the plan with the interpreter; exit status 1 where one differs")
+      ->excludes(eager);
   add_json(command, o->json, "for programs to read: each output's dtype, shape and, up to 1,000 elements, values");
   command->callback([o] { run_program(*o); });
 }

@@ -95,7 +95,7 @@ ExportedProgram export_source(const Source& source, const ExportCommandOptions& 
       if (!o.apply_fixes || e.kind() != ErrorKind::constraint_violation || i == tries || suggested_fixes(e.what()).empty())
         throw;
       options.dynamic_shapes = refine_dynamic_shapes_from_suggested_fixes(e.what(), options.dynamic_shapes);
-      // A bound is what a model has; a size that it fixes surprises.
+      // Bounds are expected of a model. That it works for one size alone is not, so the error's text is shown.
       const std::vector<SuggestedFix> fixes = suggested_fixes(e.what());
       if (std::ranges::any_of(fixes, [](const SuggestedFix& fix) { return fix.value.has_value(); })) note(e.what());
       note("fixes applied: " + options.dynamic_shapes.str());

@@ -5,10 +5,12 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
+#include "calque/export/executor.h"
 #include "calque/export/input_checks.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
 #include "calque/op/ops.h"
+#include "calque/run/check.h"
 #include "cli/json_text.h"
 #include "cli/models.h"
 #include "cli/output.h"
@@ -94,6 +96,28 @@ Values program_inputs(const ExportedProgram& program, const std::string& path) {
   return inputs;
 }
 
+Values user_outputs(const ExportedProgram& program, const Values& results) {
+  const std::vector<OutputSpec>& specs = program.graph_signature().output_specs;
+  Values out;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (specs.at(i).kind == OutputKind::user_output) out.push_back(results[i]);
+  return out;
+}
+
+std::string check_text(const PlanCheck& check) {
+  std::string out = fmt::format(
+      "check: {} steps beside the interpreter, {} equal to the last bit, {} up to rounding, {} different\n", check.compared,
+      check.equal_bits, check.compared - check.equal_bits - check.differences.size(), check.differences.size());
+  for (const PlanDifference& d : check.differences) out += fmt::format("  {}\n    {}\n", printable(d.node), d.what);
+  return out;
+}
+
+OrderedJson check_json(const PlanCheck& check) {
+  OrderedJson differences = OrderedJson::array();
+  for (const PlanDifference& d : check.differences) differences.push_back({{"step", d.node}, {"difference", d.what}});
+  return {{"compared", check.compared}, {"equal_bits", check.equal_bits}, {"differences", differences}};
+}
+
 }  // namespace
 
 void run_program(const RunOptions& options) {
@@ -110,9 +134,14 @@ void run_program(const RunOptions& options) {
   const Values inputs = program_inputs(*program, options.inputs);
   if (!options.unchecked) about_file(options.inputs, [&] { InputChecks(*program).check(inputs); });
   Values results;
+  std::optional<PlanCheck> checked;
   {
     const Progress progress("running " + options.path);
-    results = program->run_flat(inputs);
+    if (options.check)
+      checked = check_plan(*program, inputs);
+    else if (options.eager)
+      set_executor_factory(nullptr);
+    results = checked ? user_outputs(*program, checked->results) : program->run_flat(inputs);
   }
   const std::vector<std::string> names = output_names(*program);
   NamedTensors out;
@@ -134,10 +163,17 @@ void run_program(const RunOptions& options) {
   if (!options.outputs.empty())
     save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others), true,
                      SharedTensors::written_each);
-  if (options.json) return print_json({{"program", options.path}, {"outputs", json}});
-  if (!is_quiet() || options.outputs.empty()) fmt::print("{}", table.str());
-  if (!options.outputs.empty()) return;
-  for (const auto& [name, tensor] : out) fmt::print("\n{} =\n{}\n", printable(name), tensor.str());
+  if (options.json) {
+    OrderedJson all{{"program", options.path}, {"outputs", json}};
+    if (checked) all["check"] = check_json(*checked);
+    print_json(all);
+  } else {
+    if (!is_quiet() || options.outputs.empty()) fmt::print("{}", table.str());
+    if (options.outputs.empty())
+      for (const auto& [name, tensor] : out) fmt::print("\n{} =\n{}\n", printable(name), tensor.str());
+    if (checked) fmt::print("{}", check_text(*checked));
+  }
+  if (checked && !checked->passed()) throw ExitStatus{1};
 }
 
 }  // namespace calque::cli

@@ -4,6 +4,7 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
+#include "calque/graph/stack_trace.h"
 #include "calque/nn/module.h"
 #include "calque/nn/signature.h"
 #include "calque/op/aten/factories.h"
@@ -13,15 +14,6 @@
 
 namespace calque {
 namespace {
-
-// The node with its line.
-std::string shown(const Node& n) {
-  std::string text = n.str();
-  if (n.meta.location.line() != 0)
-    text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
-  if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
-  return text;
-}
 
 Value call_target(const Target& target, const Values& args, const Kwargs& kwargs) {
   if (const Operator* op = target.op()) return call(*op, args, kwargs);
@@ -83,7 +75,7 @@ Value Interpreter::run(const Values& inputs, const std::unordered_map<const Node
     try {
       values_[n->id()] = run_node(*n);
     } catch (Error& e) {
-      e.prepend("while executing " + shown(*n) + ":\n");
+      e.prepend("while executing " + node_with_line(*n) + ":\n");
       throw;
     }
     present_[n->id()] = true;
@@ -235,7 +227,7 @@ Value run_node(const Node& node, const Values& args, const Kwargs& kwargs, const
   } catch (Error& e) {
     std::string given = join(args, ", ", [](const Value& v) { return brief(v); });
     for (const auto& [key, v] : kwargs) given += (given.empty() ? "" : ", ") + key + "=" + brief(v);
-    e.prepend("while executing " + shown(node) + "\non (" + given + "):\n");
+    e.prepend("while executing " + node_with_line(node) + "\non (" + given + "):\n");
     throw;
   }
 }

@@ -1,5 +1,7 @@
 #include "calque/graph/stack_trace.h"
 
+#include "calque/graph/node.h"
+
 namespace calque {
 namespace {
 
@@ -29,6 +31,14 @@ std::string stack_trace(const std::source_location& where) {
   const std::string signature = where.function_name();
   return "File \"" + std::string(where.file_name()) + "\", line " + std::to_string(where.line()) + ", in " +
          plain_name(signature) + "\n    " + (signature.empty() ? "forward" : signature) + "\n";
+}
+
+std::string node_with_line(const Node& node) {
+  std::string text = node.str();
+  if (node.meta.location.line() != 0)
+    text += " (" + std::string(node.meta.location.file_name()) + ":" + std::to_string(node.meta.location.line()) + ")";
+  if (node.meta.stack_trace) text += "\n" + *node.meta.stack_trace;
+  return text;
 }
 
 }  // namespace calque

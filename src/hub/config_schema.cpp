@@ -12,9 +12,9 @@ namespace calque {
 
 namespace {
 
-// Two of them, and a few times that, multiply without overflow.
+// The product of two sizes, a few times over, still fits 64 bits.
 constexpr int64_t largest_size = std::numeric_limits<int32_t>::max();
-// What a double holds exactly: lengths are computed with as such.
+// Lengths are computed with as doubles, which hold whole numbers up to this exactly.
 constexpr int64_t largest_length = int64_t{1} << 53;
 // More than any model has; each is a module to make or a step to compute.
 constexpr int64_t most_layers = 4096;

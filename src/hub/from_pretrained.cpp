@@ -119,7 +119,8 @@ Config config_for(const Config& config, const Architecture& architecture) {
 
 // ---- how large it may be --------------------------------------------------------------------------------------------
 
-// A checkpoint may lack a head, or layers that are to be trained anew. What it lacks by far belongs to another model, or to none.
+// A checkpoint may lack a head, or layers that are to be trained anew. A model of far more parameters than its checkpoint has
+// belongs to another checkpoint, or is made up.
 int64_t with_room(int64_t held, int64_t room) {
   constexpr int64_t times = 8;
   return held > (std::numeric_limits<int64_t>::max() - room) / times ? std::numeric_limits<int64_t>::max()

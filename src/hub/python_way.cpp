@@ -5,7 +5,7 @@
 namespace calque {
 namespace {
 
-// A class name goes into code: it is a name, or the general class stands for it.
+// The class that the configuration names. It is put into code, so a text that is no identifier is replaced by the general class.
 std::string python_class(const Config& config) {
   const std::vector<std::string> names = config.architectures();
   const auto is_letter = [](char c) {

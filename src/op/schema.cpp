@@ -176,4 +176,21 @@ Values bind_arguments(const Schema& schema, Values positional, std::vector<std::
   return bound;
 }
 
+bool is_default(const SchemaArgument& argument, const Value& value) {
+  return argument.default_value && value.equals(*argument.default_value);
+}
+
+WrittenArguments written_arguments(const Schema& schema, const Values& args) {
+  size_t positional = 0;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (const SchemaArgument& a = schema.arguments[i]; !a.keyword_only && !is_default(a, args[i])) positional = i + 1;
+  WrittenArguments written;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const SchemaArgument& a = schema.arguments[i];
+    if (!a.keyword_only && i < positional) written.positional.push_back(args[i]);
+    if (a.keyword_only && !is_default(a, args[i])) written.keyword.emplace_back(a.name, args[i]);
+  }
+  return written;
+}
+
 }  // namespace calque

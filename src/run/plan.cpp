@@ -23,15 +23,6 @@ struct Step {
   std::vector<uint32_t> dead;  // not needed after this step
 };
 
-// The node with its line.
-std::string shown_step(const Node& n) {
-  std::string text = n.str();
-  if (n.meta.location.line() != 0)
-    text += " (" + std::string(n.meta.location.file_name()) + ":" + std::to_string(n.meta.location.line()) + ")";
-  if (n.meta.stack_trace) text += "\n" + *n.meta.stack_trace;
-  return text;
-}
-
 }  // namespace
 
 struct Plan::Parts {
@@ -108,15 +99,15 @@ Plan::Plan(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Plan::~Plan() = default;
 
 std::shared_ptr<const Plan> Plan::make(const GraphModule& module, const PlanOptions& options) {
-  return make(run::planned_graph(module), options);
+  return run::plan_of(run::planned_graph(module), options);
 }
 
 std::shared_ptr<const Plan> Plan::make(const ExportedProgram& program, const PlanOptions& options) {
-  return make(run::planned_graph(program), options);
+  return run::plan_of(run::planned_graph(program), options);
 }
 
-std::shared_ptr<const Plan> Plan::make(run::PlannedGraph&& planned, const PlanOptions& options) {
-  auto parts = std::make_unique<Parts>(planned.module);
+std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptions& options) {
+  auto parts = std::make_unique<Plan::Parts>(planned.module);
   run::PassInput input{*planned.module, std::move(planned.written)};
   run::run_passes(input, options);
   parts->state = std::move(input.state);
@@ -149,12 +140,12 @@ Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
   try {
     for (const Step& step : parts_->steps) {
       current = &step;
-      frame.values[step.result] = step.instruction->run(frame);
+      frame.values[step.result] = step.instruction->run(frame, step.dead);
       if (watch) watch(*step.node, frame.values[step.result]);
       for (const uint32_t id : step.dead) frame.values[id] = Value();
     }
   } catch (Error& e) {
-    e.prepend("while executing " + shown_step(*current->node) + ":\n");
+    if (!current->instruction->names_steps()) run::name_step(e, *current->node);
     throw;
   }
   Value result = parts_->output ? parts_->output->read(frame) : Value();

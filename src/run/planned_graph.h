@@ -8,6 +8,7 @@
 
 #include "calque/export/program.h"
 #include "calque/graph/graph_module.h"
+#include "calque/run/plan.h"
 
 namespace calque::run {
 
@@ -17,5 +18,7 @@ struct PlannedGraph {
 };
 PlannedGraph planned_graph(const ExportedProgram& program);
 PlannedGraph planned_graph(const GraphModule& module);
+
+std::shared_ptr<const Plan> plan_of(PlannedGraph&& planned, const PlanOptions& options);
 
 }  // namespace calque::run

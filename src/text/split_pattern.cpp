@@ -14,7 +14,7 @@ const std::string_view qwen2_pattern =
 
 namespace {
 
-enum class Kind : uint8_t { letter, number, space, other, end };
+enum class CharacterKind : uint8_t { letter, number, space, other, end };
 
 // Reads a text character by character, by the four kinds that these expressions tell apart. Every character is of one of
 // them, so that each expression matches at every position: a match begins where it is looked for.
@@ -23,22 +23,22 @@ class Scanner {
   Scanner(std::string_view text, const UnicodeTable& table) : text_(text), table_(table) {}
 
   struct Seen {
-    Kind kind;
+    CharacterKind kind;
     char32_t value;
     size_t next;
   };
   Seen at(size_t i) const {
-    if (i >= text_.size()) return {Kind::end, 0, i};
+    if (i >= text_.size()) return {CharacterKind::end, 0, i};
     const Utf8Char c = decode_utf8(text_.data() + i);
     const uint16_t properties = table_.of(c.value);
     const uint32_t category = 1u << (properties & unicode_category_mask);
-    const Kind kind = category & UnicodeTable::letters   ? Kind::letter
-                      : category & UnicodeTable::numbers ? Kind::number
-                      : properties & unicode_space       ? Kind::space
-                                                         : Kind::other;
+    const CharacterKind kind = category & UnicodeTable::letters   ? CharacterKind::letter
+                               : category & UnicodeTable::numbers ? CharacterKind::number
+                               : properties & unicode_space       ? CharacterKind::space
+                                                                  : CharacterKind::other;
     return {kind, c.value, i + c.size};
   }
-  size_t run(size_t i, Kind kind) const {
+  size_t run(size_t i, CharacterKind kind) const {
     for (;;) {
       const Seen c = at(i);
       if (c.kind != kind) return i;
@@ -52,7 +52,7 @@ class Scanner {
   // \s+(?!\S)|\s+ from white space at i on: the last of several stays with what follows.
   size_t spaces(size_t i) const {
     size_t last = i, end = i;
-    for (Seen c = at(end); c.kind == Kind::space; c = at(end)) {
+    for (Seen c = at(end); c.kind == CharacterKind::space; c = at(end)) {
       last = end;
       end = c.next;
     }
@@ -97,9 +97,9 @@ class Gpt2Pattern final : public ScannedPattern {
     const auto c = s.at(i);
     if (c.value == '\'')
       if (const size_t end = s.contraction(i, false); end != i) return end;
-    if (c.kind != Kind::space) return s.run(c.next, c.kind);
+    if (c.kind != CharacterKind::space) return s.run(c.next, c.kind);
     if (c.value == ' ')
-      if (const auto next = s.at(c.next); next.kind != Kind::space && next.kind != Kind::end)
+      if (const auto next = s.at(c.next); next.kind != CharacterKind::space && next.kind != CharacterKind::end)
         return s.run(next.next, next.kind);
     return s.spaces(i);
   }
@@ -114,24 +114,24 @@ class Llama3Pattern final : public ScannedPattern {
     const auto c = s.at(i);
     if (c.value == '\'')
       if (const size_t end = s.contraction(i, true); end != i) return end;
-    if (c.kind == Kind::letter) return s.run(c.next, Kind::letter);
-    if (c.kind == Kind::number) {
+    if (c.kind == CharacterKind::letter) return s.run(c.next, CharacterKind::letter);
+    if (c.kind == CharacterKind::number) {
       size_t end = c.next;
       for (int n = 1; n < digits_; ++n) {
         const auto next = s.at(end);
-        if (next.kind != Kind::number) break;
+        if (next.kind != CharacterKind::number) break;
         end = next.next;
       }
       return end;
     }
     const bool newline = c.value == '\r' || c.value == '\n';
     const auto next = s.at(c.next);
-    if (!newline && next.kind == Kind::letter) return s.run(next.next, Kind::letter);
-    if (c.kind == Kind::other) return s.newlines(s.run(c.next, Kind::other));
-    if (c.value == ' ' && next.kind == Kind::other) return s.newlines(s.run(next.next, Kind::other));
+    if (!newline && next.kind == CharacterKind::letter) return s.run(next.next, CharacterKind::letter);
+    if (c.kind == CharacterKind::other) return s.newlines(s.run(c.next, CharacterKind::other));
+    if (c.value == ' ' && next.kind == CharacterKind::other) return s.newlines(s.run(next.next, CharacterKind::other));
     // \s*[\r\n]+ ends behind the last line break of the white space.
     size_t last = 0;
-    for (auto space = c; space.kind == Kind::space; space = s.at(space.next))
+    for (auto space = c; space.kind == CharacterKind::space; space = s.at(space.next))
       if (space.value == '\r' || space.value == '\n') last = space.next;
     return last ? last : s.spaces(i);
   }

@@ -125,6 +125,7 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, const TextLimi
   if (!folder || std::filesystem::exists(file)) return read(read_text(file), file.string(), limits, file.parent_path());
   LegacyTokenizer made = read_legacy_tokenizer(path);
   Tokenizer tokenizer = read(made.json, path.string(), limits, path);
+  tokenizer.impl_->settings.clean_up_spaces = made.clean_up_spaces;
   for (auto& [role, token] : made.special_tokens) tokenizer.impl_->settings.special_tokens[role] = std::move(token);
   return tokenizer;
 }

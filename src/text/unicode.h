@@ -50,4 +50,16 @@ struct LowerCase {
 LowerCase lower_case(char32_t c);
 char32_t fold_case(char32_t c);  // equal for characters that differ in case alone
 
+// A capital sigma becomes the small one of the end of a word behind a cased character and in front of none, wherever case-ignorable
+// characters are between. Cased are categories Lu, Ll, Lt, ignorable Mn, Me, Cf, Lm, Sk, and of other categories these.
+struct CharRange {
+  char32_t first, last;
+};
+inline constexpr CharRange cased_symbols[] = {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2160, 0x217F},  {0x24B6, 0x24E9},
+                                              {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+inline constexpr CharRange case_ignorable_signs[] = {{0x27, 0x27},     {0x2E, 0x2E},     {0x3A, 0x3A},     {0xB7, 0xB7},
+                                                     {0x387, 0x387},   {0x55F, 0x55F},   {0x5F4, 0x5F4},   {0x2018, 0x2019},
+                                                     {0x2024, 0x2024}, {0x2027, 0x2027}, {0xFE13, 0xFE13}, {0xFE52, 0xFE52},
+                                                     {0xFE55, 0xFE55}, {0xFF07, 0xFF07}, {0xFF0E, 0xFF0E}, {0xFF1A, 0xFF1A}};
+
 }  // namespace calque

@@ -4,6 +4,7 @@
 #include "calque/base/warning.h"
 #include "calque/nn/module.h"
 #include "calque/nn/typed.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/op/composite_policy.h"
 #include "calque/op/owner.h"
 #include "calque/tensor/wrapped_number.h"
@@ -231,63 +232,17 @@ Value Recorder::record(const Operator& called, const Values& args) {
     if (op == &ops().detach_) return call_next(called, args);  // the gradient's business alone
   }
   const OriginalScope original(*this, called);
-  if (options_.decompositions) {
-    if (const auto it = options_.decompositions->find(op); it != options_.decompositions->end()) {
-      const ModeScope again(*this);
-      const SymObserverScope arithmetic(this);
-      const CompositeBodyScope body(nullptr);
-      if (auto result = it->second(args)) return *std::move(result);
-    }
-  }
+  if (auto result = decomposed(*op, args)) return *std::move(result);
   // What is computed to answer the call is not the program's arithmetic.
   const SymObserverScope quiet(nullptr);
-  bool all_constant = true;
-  bool any_constant = false;
-  any_of_tensors(args, [&](const Tensor& t) {
-    const auto it = tensors_.find(&t.impl());
-    if (it == tensors_.end()) return false;
-    if (it->second.constant.defined())
-      any_constant = true;
-    else
-      all_constant = false;
-    return false;
-  });
-  for (const Value& v : args) all_constant = all_constant && !is_symbolic(v);
-
+  const bool known = are_known(args);
   if (is_data_dependent_value(*op)) {
-    if (all_constant && any_constant) {
-      const NoModesScope real_work;
-      Values values;
-      for (const Value& v : args) values.push_back(constant_values(v));
-      return op->run_eager(values);
-    }
-    const bool any_fake = any_of_tensors(args, [](const Tensor& t) { return t.is_fake(); });
-    if (options_.error_on_data_dependent && !any_fake && any_of_tensors(args, [&](const Tensor& t) { return tracks(t); }))
-      throw UserError(ErrorKind::data_dependent, op->schema().name +
-                                                     ": reads the value of a tensor that is being traced (data-dependent "
-                                                     "control flow, or the like), which would be burnt into the graph; "
-                                                     "trace with symbolic sizes, or keep the computation in tensors");
+    if (known) return value_of_known(*op, args);
+    refuse_data_dependence(*op, args);
   }
   if (op == &ops().lift_fresh) op = &ops().lift_fresh_copy;  // what is stored must not be written by the program
 
-  // Arguments equal to their defaults are left out, as PyTorch's graphs have it: positional ones from the end.
-  const auto& schema = op->schema().arguments;
-  const auto is_default = [&](size_t i) { return schema[i].default_value && args[i].equals(*schema[i].default_value); };
-  size_t positional = 0;
-  for (size_t i = 0; i < args.size(); ++i)
-    if (!schema[i].keyword_only && !is_default(i)) positional = i + 1;
-  Values node_args;
-  Kwargs keywords;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (schema[i].keyword_only) {
-      if (!is_default(i)) keywords.emplace_back(schema[i].name, argument(args[i]));
-    } else if (i < positional) {
-      node_args.push_back(argument(args[i]));
-    }
-  }
-  Node* node = graph_.call_function(op, std::move(node_args), std::move(keywords), op->schema().name);
-  describe(node);
-
+  Node* node = node_of_call(*op, args);
   Value result;
   try {
     result = call_next(*op, args);
@@ -297,20 +252,58 @@ Value Recorder::record(const Operator& called, const Values& args) {
   }
   node->meta.val = snapshot(result);
 
-  Value constants;
-  if (op == &ops().lift_fresh_copy && !result.to_tensor().is_symbolic() && result.to_tensor().numel() <= 1 &&
-      !tracks(args[0].to_tensor())) {
-    const NoModesScope real_work;
-    constants = op->run_eager(args);
-  } else if (all_constant && any_constant && !op->has_tag(Tag::random) &&
-             !any_of_tensors(result, [](const Tensor& t) { return t.is_symbolic() || t.numel() > 1; })) {
-    const NoModesScope real_work;
-    Values values;
-    for (const Value& v : args) values.push_back(constant_values(v));
-    constants = op->run_eager(values);
-  }
-  track(result, node, constants);
+  const bool lifts_number = op == &ops().lift_fresh_copy && !result.to_tensor().is_symbolic() &&
+                            result.to_tensor().numel() <= 1 && !tracks(args[0].to_tensor());
+  const bool stays_known = known && !op->has_tag(Tag::random) &&
+                           !any_of_tensors(result, [](const Tensor& t) { return t.is_symbolic() || t.numel() > 1; });
+  track(result, node, lifts_number || stays_known ? value_of_known(*op, args) : Value());
   return result;
+}
+
+std::optional<Value> Recorder::decomposed(const Operator& op, const Values& args) {
+  if (!options_.decompositions) return std::nullopt;
+  const auto it = options_.decompositions->find(&op);
+  if (it == options_.decompositions->end()) return std::nullopt;
+  const ModeScope again(*this);
+  const SymObserverScope arithmetic(this);
+  const CompositeBodyScope body(nullptr);
+  return it->second(args);
+}
+
+bool Recorder::are_known(const Values& args) const {
+  bool any = false;
+  const bool unknown = any_of_tensors(args, [&](const Tensor& t) {
+    const auto it = tensors_.find(&t.impl());
+    if (it == tensors_.end()) return false;
+    any = true;
+    return !it->second.constant.defined();
+  });
+  return any && !unknown && std::none_of(args.begin(), args.end(), is_symbolic);
+}
+
+Value Recorder::value_of_known(const Operator& op, const Values& args) const {
+  const NoModesScope real_work;
+  Values values;
+  for (const Value& v : args) values.push_back(constant_values(v));
+  return op.run_eager(values);
+}
+
+void Recorder::refuse_data_dependence(const Operator& op, const Values& args) const {
+  if (!options_.error_on_data_dependent || any_of_tensors(args, [](const Tensor& t) { return t.is_fake(); })) return;
+  if (any_of_tensors(args, [&](const Tensor& t) { return tracks(t); }))
+    throw UserError(ErrorKind::data_dependent, op.schema().name +
+                                                   ": reads the value of a tensor that is being traced (data-dependent "
+                                                   "control flow, or the like), which would be burnt into the graph; "
+                                                   "trace with symbolic sizes, or keep the computation in tensors");
+}
+
+Node* Recorder::node_of_call(const Operator& op, const Values& args) {
+  WrittenArguments written = written_arguments(op.schema(), args);
+  for (Value& v : written.positional) v = argument(v);
+  for (auto& [name, v] : written.keyword) v = argument(v);
+  Node* node = graph_.call_function(&op, std::move(written.positional), std::move(written.keyword), op.schema().name);
+  describe(node);
+  return node;
 }
 
 Value Recorder::constant_values(const Value& v) const {

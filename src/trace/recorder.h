@@ -87,6 +87,13 @@ class Recorder : public Mode,
     const Operator* before_;
   };
   Value record(const Operator& called, const Values& args);
+  // The answer of the operator's decomposition, where the options have one that answers.
+  std::optional<Value> decomposed(const Operator& op, const Values& args);
+  // Is it known what the traced tensors among the arguments hold, and is there one? Then the call can be answered now.
+  bool are_known(const Values& args) const;
+  Value value_of_known(const Operator& op, const Values& args) const;
+  void refuse_data_dependence(const Operator& op, const Values& args) const;
+  Node* node_of_call(const Operator& op, const Values& args);
   bool is_off() const;      // another records now, or nobody
   bool is_at_work() const;  // this one records now, or one of the graphs that are called from this one's
   bool knows(const Value& v);

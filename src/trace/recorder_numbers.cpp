@@ -42,8 +42,8 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
   if (is_off()) return;
   const Expr* e = std::visit([](auto number) { return number.expr(); }, result);
   if (e->kind() == ExprKind::symbol) return;
-  // The first way in which a number was computed is how the graph does it, unless nothing came of that and what computed
-  // it is over: a composite's own arithmetic does not decide how a later call, or the program itself, writes a number.
+  // A program may compute a number in several ways; the graph has the first. It is replaced by this one when nothing uses it and
+  // the call that computed it is over: a composite's own arithmetic does not decide how the program writes a number later.
   if (Node* const* known = numbers_.find(e)) {
     const Node& before = **known;
     if ((in_same_call(before) && !is_accessor(before)) || !is_unused(before, 4)) return;
@@ -55,7 +55,7 @@ void Recorder::computed(const char* function, std::span<const SymNumber> operand
     Value v = value_of(n);
     const Expr* part = v.expr();
     if (part && !part->is_integer()) {
-      // What came from nowhere in this graph is written from its form when it is used.
+      // Nothing in this graph has computed this part: the number is written from its expression when it is used.
       if (part == e || !(numbers_.contains(part) || size_source(part))) return;
       v = part->has_unbacked() ? number_as_computed(part) : number(part);
     }
@@ -81,8 +81,8 @@ Node* Recorder::function(const char* name, Values args) {
 }
 
 Value Recorder::number(const Expr* e) {
-  // What the guards have made of its symbols since. Not what is known of the whole: an assert that says so is a number
-  // like this, and must not be taken for true by its own word.
+  // Guards may have fixed its symbols since, and then it is a plain number. What is known of the expression as a whole does not
+  // count: the condition of an assert is such an expression, and would be found true because the assert says so.
   if (!e->is_boolean() && !e->is_float())
     if (const std::optional<int64_t> now = e->env()->evaluate(SymInt(e), {})) return *now;
   return number_as_computed(e);

@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/stack_trace.h"
+#include "calque/op/bind_arguments.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"
 #include "graph/library_functions.h"
@@ -37,19 +38,10 @@ bool is_in_place(const Operator& op) {
 }
 
 Written as_written(const Operator& op, const Values& args, CallForm form) {
-  // Arguments equal to their defaults are left out: positional ones from the end.
-  const auto& schema = op.schema().arguments;
-  const auto is_default = [&](size_t i) { return schema[i].default_value && args[i].equals(*schema[i].default_value); };
-  size_t positional = 0;
-  for (size_t i = 0; i < args.size(); ++i)
-    if (!schema[i].keyword_only && !is_default(i)) positional = i + 1;
+  WrittenArguments written = written_arguments(op.schema(), args);
   Written w;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!schema[i].keyword_only && i < positional)
-      w.args.push_back(args[i]);
-    else if (schema[i].keyword_only && !is_default(i))
-      w.kwargs.emplace_back(schema[i].name, args[i]);
-  }
+  w.args = std::move(written.positional);
+  w.kwargs = std::move(written.keyword);
 
   const Operator& base = op.base() ? *op.base() : op;
   const std::string& python = base.python_name();
@@ -75,7 +67,7 @@ Written as_written(const Operator& op, const Values& args, CallForm form) {
         const auto& p = library->parameters[i];
         if (p.name == "inplace")
           given.emplace_back(p.name, is_in_place(op));
-        else if (i < args.size() && !(is_default(i) && p.default_value))
+        else if (i < args.size() && !(is_default(op.schema().arguments[i], args[i]) && p.default_value))
           given.emplace_back(p.name, args[i]);
       }
       std::tie(w.args, w.kwargs) = library->written(library->bind({}, given));

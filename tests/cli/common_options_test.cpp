@@ -79,6 +79,9 @@ class CommonOptions : public testing::Test {
       if (!command.model.empty() && !fs::exists(folder_->path() / (command.model + "-variant"))) {
         const std::string variant = folder_->copy(folder_->path() / command.model, command.model + "-variant");
         fs::rename(fs::path(variant) / "model.safetensors", fs::path(variant) / "model.fp16.safetensors");
+        const std::string cached = "hub/models--org--" + command.model;
+        folder_->write(cached + "/refs/main", "abc");
+        folder_->copy(folder_->path() / command.model, cached + "/snapshots/abc");
       }
     ASSERT_EQ(run("$CALQUE export mlp -o mlp.pt2 --dynamic 'x=n,*' -q").status, 0);
     // float32 [3, 16], all zero.
@@ -141,6 +144,15 @@ TEST_F(CommonOptions, json_has_real_types) {
       if (command.name != "trace") expect_real_types(json, command.name);  // names of nodes and arguments are texts
     }
     EXPECT_GT(documents, 0U) << command.name;
+  }
+}
+
+TEST_F(CommonOptions, a_name_in_the_cache_of_the_hub_stands_for_its_folder) {
+  for (Command command : commands()) {
+    if (command.model.empty()) continue;
+    command.model = "org/" + command.model;
+    const Result r = run("HF_HUB_CACHE=$PWD/hub " + line(command, ""));
+    EXPECT_EQ(r.status, 0) << command.name << "\n" << r.out;
   }
 }
 

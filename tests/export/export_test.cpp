@@ -1,4 +1,4 @@
-// Exports: inputs, outputs, names, use. The rows of area `export` (capture.tsv) that are about these.
+// Exports: inputs, outputs, names, use. The rows of area `export` (docs/conformance.md) that are about these.
 #include "calque/export/export.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Verifiers: the rows of area `verifier` (capture.tsv).
+// Verifiers: the rows of area `verifier` (docs/conformance.md).
 #include "calque/export/verifier.h"
 
 #include <gmock/gmock.h>

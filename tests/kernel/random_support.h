@@ -1,5 +1,5 @@
 // A script of random calls, one a line, run on one generator. The golden test and the live comparison with PyTorch
-// (tests/peers/random.py) read the same scripts; the latter's other half runs them on PyTorch.
+// (tests/peers/random_peer.py) read the same scripts; the latter's other half runs them on PyTorch.
 //   seed N | state | load HEX
 //   OP DTYPE SIZES STRIDES ARGUMENT...     SIZES and STRIDES are 3x4, or - for none
 // An output lies in a buffer of zeros just large enough for its strides, and the whole buffer is the call's result.

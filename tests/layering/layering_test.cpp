@@ -1,4 +1,5 @@
 #include "layering.h"
+#include "definitions.h"
 #include "include_graph.h"
 #include "support/paths.h"
 
@@ -97,6 +98,42 @@ TEST(Layering, tests_are_named_in_one_style) {
   }
 }
 
+TEST(Layering, functions_have_at_most_90_lines) {
+  const std::regex list("register_\\w+|decompose_\\w+|add_\\w+");  // each stanza, rule or case is a function of its own
+  const std::map<std::string, std::string> known = {
+      {"activations_and_shapes", "a table of layers"},
+      {"weighted_layers", "a table of layers"},
+  };
+  std::vector<Definition> all =
+      find_definitions(test::source_folder(), {"include", "src", "tests", "bench", "tools", "fuzz", "examples"});
+  ASSERT_GT(all.size(), 10000u);
+  std::erase_if(all, [&](const Definition& d) { return std::regex_match(d.name, list) || known.contains(d.name); });
+  for (const std::string& one : find_long_functions(all, 90)) ADD_FAILURE() << one;
+}
+
+TEST(Layering, files_have_at_most_800_lines) {
+  for (const char* folder : {"include", "src", "tests", "bench", "tools", "fuzz", "examples"})
+    for (const auto& file : fs::recursive_directory_iterator(fs::path(test::source_folder()) / folder)) {
+      if (file.path().extension() != ".cpp" && file.path().extension() != ".h") continue;
+      std::ifstream in(file.path());
+      std::string line;
+      int lines = 0;
+      bool is_made = false;
+      for (; std::getline(in, line); ++lines) is_made = is_made || (lines == 0 && line.starts_with("// Made by"));
+      EXPECT_TRUE(lines <= 800 || is_made) << file.path() << " has " << lines << " lines";
+    }
+}
+
+TEST(Layering, files_of_a_room_can_be_compiled_together) {
+  for (const std::string& one : find_hidden_twins(find_definitions(test::source_folder(), {"src"}))) ADD_FAILURE() << one;
+}
+
+TEST(Layering, every_test_checks_something) {
+  const std::vector<Definition> tests = find_definitions(test::source_folder(), {"tests"});
+  ASSERT_GT(std::count_if(tests.begin(), tests.end(), [](const Definition& d) { return d.is_test(); }), 2000);
+  for (const std::string& one : find_tests_without_checks(tests)) ADD_FAILURE() << one;
+}
+
 // The checker itself, on a house of three rooms made for each test.
 class Checker : public testing::Test {
  protected:
@@ -184,6 +221,49 @@ TEST_F(Checker, finds_operators_by_name_outside_of_op_and_of_comments) {
   EXPECT_THAT(find_operator_names(root_),
               ElementsAre("include/calque/graph/a.h:2: an operator by its name; say it in the stanza or in op/well_known.h",
                           "src/graph/a.cpp:3: an operator by its name; say it in the stanza or in op/well_known.h"));
+}
+
+TEST_F(Checker, finds_functions_of_many_lines) {
+  write("src/op/a.cpp",
+        "namespace calque {\nstruct Kept {\n  explicit Kept(int n) : n_{n}, text_(\"}\") {\n    // }\n    use(n);\n  }\n  "
+        "int n_ = {};\n};\n"
+        "template <class T, int n = (2 > 1)>\nauto&& Kept::operator[](const std::map<int, T>& of) const -> T {\n  return "
+        "{\n  };\n}\n"
+        "MACRO(x)\nstatic const int table[] = {1,\n 2,\n 3,\n 4, 5};\nint below() { return 1; }\n}\n");
+  const std::vector<Definition> found = find_definitions(root_, {"src"});
+  EXPECT_THAT(find_long_functions(found, 3),
+              ElementsAre("src/op/a.cpp:3: Kept has 4 lines", "src/op/a.cpp:9: ] has 5 lines"));
+  EXPECT_THAT(find_long_functions(found, 0), testing::Contains("src/op/a.cpp:19: below has 1 lines"));
+}
+
+TEST_F(Checker, finds_names_that_clash_when_files_of_a_room_are_compiled_together) {
+  write("src/op/a.cpp",
+        "namespace calque {\nnamespace {\nint grain = 1;\nnamespace fs = std; using Key = int; using Sizes = List;\nstruct "
+        "Row {\n  int size() { return 1; }\n};\n"
+        "template <class T>\nstruct Sum {};\ntemplate <>\nstruct Sum<int> {};\nint f(const Row& row, int n = 3) { return n; "
+        "}\n"
+        "void g(int) {}\n}\nvoid h() {}\n}\n");
+  write("src/op/deep/b.cpp",
+        "namespace calque {\nnamespace {\nconstexpr long grain[] = {1};\nnamespace fs = std; using Key = int; using Sizes = "
+        "Array;\nclass Row final : public A "
+        "{\n  int size() { return 1; }\n};\n"
+        "template <>\nstruct Sum<float> {};\nint f(const Row& other, int);\nint f(const Row& other, int m) { return m; "
+        "}\nvoid g(long) {}\n}\nvoid h() {}\n}\n");
+  write("src/graph/c.cpp", "namespace calque {\nnamespace {\nint grain = 1;\n}\n}\n");
+  EXPECT_THAT(find_hidden_twins(find_definitions(root_, {"src"})),
+              ElementsAre("src/op/deep/b.cpp:3: grain is also in src/op/a.cpp:3",
+                          "src/op/deep/b.cpp:4: Sizes is also in src/op/a.cpp:4",
+                          "src/op/deep/b.cpp:5: Row is also in src/op/a.cpp:5",
+                          "src/op/deep/b.cpp:11: f is also in src/op/a.cpp:12"));
+}
+
+TEST_F(Checker, finds_tests_that_check_nothing) {
+  write("tests/op/a_test.cpp",
+        "void same(int a) { EXPECT_EQ(a, 1); }\nvoid alike(int a) { same(a); }\nint half(int a) { return a / 2; }\n"
+        "TEST(Halves, are_half) { alike(half(2)); }\nTEST(Halves, are_not_whole) {\n  half(2);  // EXPECT_EQ\n}\n"
+        "TEST_F(Halves, of_python) { CALQUE_NOT_APPLICABLE(\"of Python\"); }\nTEST(Halves, fail) { FAIL() << 1; }\n");
+  EXPECT_THAT(find_tests_without_checks(find_definitions(root_, {"tests"})),
+              ElementsAre("tests/op/a_test.cpp:5: Halves.are_not_whole checks nothing"));
 }
 
 TEST_F(Checker, finds_switches_over_enumerations_with_a_default) {

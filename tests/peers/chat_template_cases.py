@@ -235,6 +235,7 @@ u | swapcase
 u.swapcase()
 u.title()
 "ΑΣ ΣΑΣ".lower()
+"ΑΣ’Α ΑΣ’ ⅣΣ ªΣ.Σ՟ 1ʰΣ ΆͅΣ：Β Α：Σ Ⓐ．Σ 🄰Σ ͅΣ".lower()
 "ǆ ﬁ ß".upper()
 "ǆx ﬁx".title()
 "ǆx".capitalize()

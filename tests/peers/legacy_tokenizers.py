@@ -7,6 +7,7 @@ text: ids, tokens, offsets, type ids, masks and texts must be equal.
 """
 import argparse
 import base64
+import itertools
 import json
 import os
 import subprocess
@@ -31,6 +32,7 @@ from tokenizers import AddedToken, Tokenizer  # noqa: E402
 from transformers import AutoTokenizer, XGLMTokenizer  # noqa: E402
 
 import legacy_files  # noqa: E402
+import tokenizer_real  # noqa: E402
 import tokenizer_texts  # noqa: E402
 from tokenizer import calque, library  # noqa: E402
 
@@ -195,6 +197,24 @@ def cases(f):
         "model_type": "reformer"}, {}
 
 
+def real_cases(every):
+    """Vocabularies that models in use have, as classes that read such files."""
+    real = tokenizer_real.real_vocabularies(every)
+    t5, reformer = {"tokenizer_class": "T5Tokenizer"}, {"tokenizer_class": "ReformerTokenizer"}
+    llama = {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "legacy": False}
+    for name, file, tokenizer_config, kind in (
+            ("j2", "spiece.model", t5, "t5"), ("j2", "spiece.model", {"tokenizer_class": "AlbertTokenizer"}, "albert"),
+            ("j2", "sentencepiece.bpe.model", {"tokenizer_class": "XLMRobertaTokenizer"}, "xlm-roberta"),
+            ("kyoto", "spiece.model", t5, "t5"), ("kyoto", "spiece.model", {"tokenizer_class": "XLNetTokenizer"}, "xlnet"),
+            ("botchan", "spiece.model", t5, "t5"), ("botchan", "tokenizer.model", {"tokenizer_class": "PreTrainedTokenizerFast"}, "glm"),
+            ("cogview", "spiece.model", reformer, "reformer"), ("mistral", "tokenizer.model", llama, "llama"),
+            ("mistral v3", "tokenizer.model", llama, "mistral"),
+            ("whisper", "tokenizer.model", {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|startoftext|>"}, "llama"),
+            ("gpt2", "tiktoken.model", {}, "kimi_k25")):
+        if name in real:
+            yield f"real {name}, {tokenizer_config.get('tokenizer_class', 'by its name')}", {file: real[name]}, tokenizer_config, {"model_type": kind}, {}
+
+
 def dictionary(pieces, before, after, models):
     """vocab.json of the pieces of some models, with tokens in front of them and behind them"""
     tokens = list(before)
@@ -299,7 +319,7 @@ def main():
     results = []
     with tempfile.TemporaryDirectory() as work:
         files = Files()
-        todo = [c for c in cases(files) if not args.only or args.only in c[0]]
+        todo = [c for c in itertools.chain(cases(files), real_cases(args.all)) if not args.only or args.only in c[0]]
         folders = [os.path.join(work, f"folder{i}") for i in range(len(todo))]
         for folder, (_, *parts) in zip(folders, todo):
             write_folder(folder, *parts)

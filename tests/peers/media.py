@@ -6,32 +6,17 @@ into a model, transformers' numbers to 1e-6 and, before floats, its bytes. Sound
 formula in float64, and no further from it than transformers is. Broken and oversized files are one error.
 --all takes more sizes and sounds; --only NAME one part.
 """
-import argparse
 import json
-import logging
 import os
 import subprocess
 import sys
-import tempfile
-import traceback
 
 import numpy as np
 import safetensors.numpy
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import media_cases as cases  # noqa: E402
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release"))
-results = []
-
-
-def check(name, wrong):
-    results.append(not wrong)
-    print(f"{name:60} {'same' if not wrong else 'DIFFERENT'}", flush=True)
-    for line in list(wrong)[:5]:
-        print("   ", line)
+from parts import BUILD, check, main  # noqa: E402
 
 
 def run(folder, jobs):
@@ -209,24 +194,5 @@ def refusing(folder, args):
 PARTS = (reading, resizing, processing, labelling, files, hearing, features, refusing)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="more sizes and sounds")
-    parser.add_argument("--only", choices=[p.__name__ for p in PARTS])
-    args = parser.parse_args()
-    logging.disable(logging.WARNING)
-    for part in PARTS:
-        if args.only and part.__name__ != args.only:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                part(folder, args)
-            except Exception:
-                traceback.print_exc()
-                check(part.__name__, ["an exception"])
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PARTS, __doc__, "more sizes and sounds"))

@@ -3,13 +3,9 @@
 vectors must be those of the pipelines, or of model and processor, to 1e-5; the pixels of segments and the ids of transcripts must be the same.
 A class that `calque models` does not list is left out, and said. --only NAME one part.
 """
-import argparse
 import json
-import logging
 import os
 import sys
-import tempfile
-import traceback
 
 import numpy as np
 import PIL.Image
@@ -20,7 +16,7 @@ import transformers
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import media_cases as cases  # noqa: E402
 import tasks  # noqa: E402
-from tasks import calque, check, lines_of, results  # noqa: E402
+from parts import calque, check, lines_of, main  # noqa: E402
 
 VISION = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=32, patch_size=8)
 LABELS = {i: f"kind {i}" for i in range(7)}
@@ -260,26 +256,5 @@ def written(folder, args):
 PARTS = (classify, embed, segment, match, heard, transcribe, written)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="the same: there is one part")
-    parser.add_argument("--only", choices=[p.__name__ for p in PARTS])
-    args = parser.parse_args()
-    logging.disable(logging.WARNING)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    for part in PARTS:
-        if args.only and part.__name__ != args.only:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                part(folder, args)
-            except Exception:
-                traceback.print_exc()
-                check(part.__name__, ["an exception"])
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PARTS, __doc__, "the same: there is one part"))

@@ -203,6 +203,21 @@ def accepted(model, kwargs):
     return {k: v for k, v in kwargs.items() if k in names or takes_all}
 
 
+def attending(model, attention):
+    """The model with that implementation of attention, or the one that it has, and its name."""
+    can_set = getattr(model, "_can_set_attn_implementation", lambda: True)()  # else it says so, and goes on as before
+    if not can_set and getattr(model, "_supports_sdpa", True):
+        made = type(model)._from_config(copy.deepcopy(model.config), attn_implementation=attention, dtype=model.dtype).eval()
+        made.load_state_dict(model.state_dict())
+        return made, attention
+    try:
+        model.set_attn_implementation(attention)
+    except (ValueError, NotImplementedError):
+        attention = "eager"
+        model.set_attn_implementation(attention)
+    return model, attention if getattr(model, "_supports_sdpa", True) else "eager"
+
+
 def check(folder, arch, task, cls, model, cases, failures):
     count = 0
     whole = model
@@ -215,13 +230,7 @@ def check(folder, arch, task, cls, model, cases, failures):
             model = type(whole).from_pretrained(folder, **{"torch_dtype" if transformers.__version__ < "5" else "dtype": dtype}).eval()
         model.save_pretrained(folder)
         if hasattr(model, "set_attn_implementation"):
-            try:
-                model.set_attn_implementation(attention)
-            except (ValueError, NotImplementedError):
-                attention = "eager"
-                model.set_attn_implementation(attention)
-            if not getattr(model, "_supports_sdpa", True):
-                attention = "eager"
+            model, attention = attending(model, attention)
         given = {k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in x.items()}
         with torch.no_grad():
             expected = plain(model(**accepted(model, {**given, **flags})))

@@ -6,48 +6,23 @@ whose cosine with transformers' is at least 0.999999 each. The other tasks use s
 spans, filled tokens and texts must be those of transformers' pipelines, or, where release 5 has dropped the pipeline, of its model and tokenizer.
 --all takes more texts; --only NAME one part.
 """
-import argparse
 import json
-import logging
 import os
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
 
 import numpy as np
 import torch
 import transformers
+from parts import CALQUE, ROOT, calque, check, lines_of, main
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-CALQUE = os.environ.get("CALQUE_BIN", os.path.join(ROOT, "build", "release", "bin", "calque"))
 CACHE = os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "models")
 WORDS = ("the a an of to and in is was on for with that by it from as at his her they we which river city old young Anna Peter Berlin London Paris "
          "Acme Bank Nile Europe Monday winter summer bought sold wrote read found lost built opened closed bridge museum garden station market "
          "seventeen people century kilometres louder quickly brighter understanding unbelievable running jumped singing musicians 1984 2026 42").split()
-results = []
-
-
-def check(name, wrong):
-    results.append(not wrong)
-    print(f"{name:60} {'same' if not wrong else 'DIFFERENT'}", flush=True)
-    for line in list(wrong)[:5]:
-        print("   ", line)
-
-
-def calque(*arguments, status=0):
-    done = subprocess.run([CALQUE, *map(str, arguments)], capture_output=True)
-    if done.returncode != status:
-        raise RuntimeError(f"calque {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stdout[-500:]}{done.stderr.decode()[-1500:]}")
-    return done.stdout.decode()
-
-
-def lines_of(*arguments):
-    return [json.loads(line) for line in calque(*arguments, "--json").split("\n") if line]
 
 
 def sentence(r, low=3, high=14):
@@ -556,26 +531,5 @@ def tokenize(folder, args):
 PARTS = (minilm, padding, pooling, classify, words, fill, answer, writing, languages, chat, tokenize)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="more texts")
-    parser.add_argument("--only", choices=[p.__name__ for p in PARTS])
-    args = parser.parse_args()
-    logging.disable(logging.WARNING)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    for part in PARTS:
-        if args.only and part.__name__ != args.only:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                part(folder, args)
-            except Exception:
-                traceback.print_exc()
-                check(part.__name__, ["an exception"])
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PARTS, __doc__, "more texts"))

@@ -170,6 +170,8 @@ def main():
     kinds.update(tokenizer_kinds.tokenizers_of_other_kinds(tokenizer_texts.lines(1000, 2)))
     real = tokenizer_real.real_tokenizers(args.all)
     kinds.update({name: Tokenizer.from_file(os.path.join(folder, "tokenizer.json")) for name, folder in real.items()})
+    if (encoder := tokenizer_real.sentence_encoder()) is not None:
+        kinds["universal sentence encoder"] = encoder
     part, parts = map(int, args.part.split("/"))
     results = []
     with tempfile.TemporaryDirectory() as folder:

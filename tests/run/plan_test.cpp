@@ -13,6 +13,8 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/index.h"
+#include "calque/op/operator.h"
+#include "calque/run/check.h"
 #include "calque/run/passes.h"
 #include "calque/trace/fake.h"
 #include "export/export_support.h"
@@ -170,6 +172,102 @@ TEST(Plan, runs_on_tensors_without_data_and_under_modes) {
   EXPECT_EQ(plan->call({x, x}).at(0).to_tensor().sizes(), IntList({8, 6}));
   const ModeScope scope(*fake);
   EXPECT_TRUE(plan->call({x, x}).at(0).to_tensor().is_fake());
+}
+
+// ---- memory -----------------------------------------------------------------------------------------------------------
+
+// The addresses of the tensors that the steps give, by name.
+std::map<std::string, const void*> addresses(const GraphModule& module, const Values& inputs) {
+  std::map<std::string, const void*> out;
+  PlanOptions plain;
+  plain.optimize = false;
+  Plan::make(module, plain)->run_watched(inputs, [&](const Node& n, const Value& v) {
+    out[n.name()] = v.to_tensor().data();
+  });
+  return out;
+}
+
+TEST(PlanMemory, a_result_takes_the_place_of_an_operand_that_nobody_needs) {
+  const auto at = addresses(*module_of(R"(
+    %x = placeholder
+    %neg = aten.neg.default(%x)
+    %exp = aten.exp.default(%neg)
+    %add = aten.add.Tensor(%exp, %x)
+    return %add)"),
+                            {numbers(3, 4)});
+  EXPECT_EQ(at.at("exp"), at.at("neg"));
+  EXPECT_EQ(at.at("add"), at.at("exp"));
+}
+
+TEST(PlanMemory, what_is_held_elsewhere_is_not_written_over) {
+  const Tensor x = numbers(3, 4);
+  const Tensor before = x.clone();
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[w]
+    %of_input = aten.neg.default(%x)
+    %of_state = aten.neg.default(%w)
+    %sum = aten.add.Tensor(%of_input, %of_state)
+    %view = aten.view.default(%sum, [-1])
+    %kept = aten.neg.default(%sum)
+    %wide = aten.eq.Tensor(%kept, 1.0)
+    %row = aten.select.int(%of_input, 0, 0)
+    %grown = aten.add.Tensor(%row, %kept)
+    return (%view, %wide, %grown))",
+                                {{"w", Attribute(numbers(3, 4))}});
+  const Value expected = Interpreter(module->graph(), &module->as_owner()).run({before});
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(same(Plan::make(*module)->run({x}), expected));
+  EXPECT_TRUE(equal(x, before));
+}
+
+TEST(PlanMemory, a_result_of_another_geometry_gets_its_own) {
+  const auto at = addresses(*module_of(R"(
+    %x = placeholder
+    %rows = aten.neg.default(%x)
+    %turned = aten.t.default(%rows)
+    %total = aten.add.Tensor(%turned, %turned)
+    %bits = aten.gt.Scalar(%total, 0.0)
+    return %bits)"),
+                            {numbers(3, 4)});
+  EXPECT_NE(at.at("bits"), at.at("total"));
+}
+
+// ---- checking ---------------------------------------------------------------------------------------------------------
+
+TEST(PlanCheck, compares_every_step_with_the_interpreter) {
+  const PlanCheck check = check_plan(*module_of(chain), {numbers(2, 6), numbers(2, 6)});
+  EXPECT_TRUE(check.passed());
+  EXPECT_EQ(check.compared, check.equal_bits);
+  EXPECT_GE(check.compared, 4U);
+  EXPECT_EQ(check.results.size(), 2U);
+}
+
+TEST(PlanCheck, leaves_inputs_state_and_random_numbers_as_they_are) {
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[w]
+    %noise = aten.rand_like.default(%x)
+    %add_ = aten.add_.Tensor(%x, %noise)
+    %write = aten.mul_.Tensor(%w, %add_)
+    %sum = aten.sum.default(%write)
+    return %sum)",
+                                {{"w", Attribute(numbers(2, 3))}});
+  const Tensor x = numbers(2, 3);
+  EXPECT_TRUE(check_plan(*module, {x}).passed());
+  EXPECT_TRUE(equal(x, numbers(2, 3)));
+  EXPECT_TRUE(equal(*module->find_tensor("w"), numbers(2, 3)));
+}
+
+TEST(PlanCheck, names_the_step_that_differs) {
+  PlanOptions spoiled;
+  const auto module = module_of("%x = placeholder\n%a = aten.neg.default(%x)\n%b = aten.abs.default(%a)\nreturn %b");
+  spoiled.after_pass = [](const std::string& name, const GraphModule& m) {
+    if (name == "fold_state") const_cast<GraphModule&>(m).graph().find_node("a")->set_target(get_operator("aten::exp"));
+  };
+  const PlanCheck check = check_plan(*module, {numbers(2, 3)}, spoiled);
+  ASSERT_EQ(check.differences.size(), 2U);
+  EXPECT_THAT(check.differences[0].node, HasSubstr("%a"));
+  EXPECT_THAT(check.differences[0].what, HasSubstr("of 6 numbers differ, by "));
 }
 
 // ---- state ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Fake tensors: the rows of area `fake` (../shared conformance, capture.tsv), and what is around them.
+// Fake tensors: the rows of area `fake` (docs/conformance.md), and what is around them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -377,10 +377,10 @@ TEST(Fake, strides_of_a_symbolic_input_follow_its_sizes) {
 TEST(Fake, sizes_that_values_give) {
   const auto env = ShapeEnv::make();
   const auto mode = FakeMode::make({.env = env, .static_shapes = true});
-  // Nothing can be found in nothing: no symbol.
+  // A tensor without elements needs no symbol for how many of them are not zero: there is none.
   EXPECT_EQ(str(nonzero(mode->from_tensor(zeros({5, 0}))).sym_sizes()), "[0, 2]");
   EXPECT_EQ(str(argwhere(mode->from_tensor(zeros({0}))).sym_sizes()), "[0, 1]");
-  // How many values there are is not how many differ.
+  // How many values differ and how long the list of their counts is are two symbols.
   const Tensor x = mode->from_tensor(zeros({5}, DType::int64));
   const SymInt differing = std::get<0>(_unique2(x)).sym_size(0), counted = bincount(x, {}, 3).sym_size(0);
   EXPECT_NE(differing.str(), counted.str());

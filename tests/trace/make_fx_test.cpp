@@ -1,4 +1,4 @@
-// make_fx: the rows of area `make_fx` (../shared conformance, capture.tsv), and what is around them.
+// make_fx: the rows of area `make_fx` (docs/conformance.md), and what is around them.
 #include "calque/trace/make_fx.h"
 
 #include <gmock/gmock.h>

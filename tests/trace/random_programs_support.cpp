@@ -116,16 +116,139 @@ struct RandomProgram::Maker {
     return out;
   }
 
-  bool make(Kind kind);
+  // A step in the making: its first argument, one of its dimensions, and the sizes that it may change.
+  struct Drawn {
+    Kind kind;
+    size_t i;  // the value
+    Type x{};
+    int64_t rank = 0;
+    size_t d = 0;
+    int64_t at = 0;  // d
+    std::vector<Dim> dims{};
+  };
+  bool make(Kind kind);  // false when the step does not fit the values that were drawn
+  bool combine(Drawn from);
+  bool choose(Drawn from);
+  bool swap(Drawn from);
+  bool merge(Drawn from);
+  bool halve_last(Drawn from);
+  bool widen(Drawn from);
+  bool overwrite(Drawn from);
+  bool fill_masked(Drawn from);
+  bool join(Drawn from);
+  bool pile(Drawn from);
+  bool reduce(Drawn from);
 };
 
+bool RandomProgram::Maker::combine(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  const size_t j = any();
+  const Type& y = values[j];
+  const auto sizes = broadcast(x, y);
+  if (!sizes || x.dtype == DType::bool_ || y.dtype == DType::bool_) return false;
+  // A tensor without dimensions does not decide the type over one of the same kind that has some.
+  if (x.dtype != y.dtype && (x.dims.empty() || y.dims.empty())) return false;
+  const DType dtype = kind == Kind::compare ? DType::bool_ : promote_types(x.dtype, y.dtype);
+  return fresh({kind, {i, j}}, *sizes, dtype);
+}
+
+bool RandomProgram::Maker::choose(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  const size_t j = any();
+  const Type& y = values[j];
+  if (y.dims != x.dims || y.dtype != x.dtype) return false;
+  return fresh({kind, {i, j}}, dims, x.dtype);
+}
+
+bool RandomProgram::Maker::swap(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  if (rank < 2) return false;
+  const size_t e = below(x.dims.size());
+  std::swap(dims[d], dims[e]);
+  return view({kind, {i}, at, static_cast<int64_t>(e)}, dims, x);
+}
+
+bool RandomProgram::Maker::merge(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  if (rank < 2 || d + 1 >= dims.size()) return false;
+  dims[d] = each(dims[d], [&](int64_t n, size_t set) { return n * dims[d + 1][set]; });
+  dims.erase(dims.begin() + at + 1);
+  return fresh({kind, {i}, at}, dims, x.dtype);
+}
+
+bool RandomProgram::Maker::halve_last(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  if (rank == 0 || std::any_of(dims.back().begin(), dims.back().end(), [](int64_t n) { return n % 2 != 0; })) return false;
+  dims.back() = each(dims.back(), [](int64_t n, size_t) { return n / 2; });
+  dims.push_back(same_dim(2));
+  return fresh({kind, {i}}, dims, x.dtype);
+}
+
+bool RandomProgram::Maker::widen(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  if (rank == 0 || dims[d] != one) return false;
+  const size_t j = any();
+  if (values[j].dims.empty()) return false;
+  dims[d] = values[j].dims[0];
+  return view({kind, {i, j}, at}, dims, x, dims[d] == one);
+}
+
+bool RandomProgram::Maker::overwrite(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  const size_t j = any();
+  const Type& y = values[j];
+  if (!x.writable || x.dtype == DType::bool_ || y.root == x.root || y.dtype != x.dtype) return false;
+  const auto sizes = broadcast(x, y);
+  if (!sizes || *sizes != x.dims) return false;
+  return view({kind, {i, j}}, dims, x);
+}
+
+bool RandomProgram::Maker::fill_masked(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  const size_t j = any();
+  const Type& y = values[j];
+  return x.writable && x.dtype != DType::bool_ && y.dtype == DType::bool_ && y.root != x.root && y.dims == x.dims &&
+         view({kind, {i, j}}, dims, x);
+}
+
+bool RandomProgram::Maker::join(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  const size_t j = any();
+  const Type& y = values[j];
+  if (rank == 0 || y.dims.size() != x.dims.size() || y.dtype != x.dtype) return false;
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (k != d && y.dims[k] != dims[k]) return false;
+  dims[d] = each(dims[d], [&](int64_t n, size_t set) { return n + y.dims[d][set]; });
+  return fresh({kind, {i, j}, at}, dims, x.dtype);
+}
+
+bool RandomProgram::Maker::pile(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  const size_t j = any();
+  if (values[j].dims != x.dims || values[j].dtype != x.dtype) return false;
+  dims.insert(dims.begin() + at, same_dim(2));
+  return fresh({kind, {i, j}, at}, dims, x.dtype);
+}
+
+bool RandomProgram::Maker::reduce(Drawn from) {
+  auto& [kind, i, x, rank, d, at, dims] = from;
+  if (rank == 0 || x.dtype == DType::bool_ || (kind == Kind::mean && !x.floating())) return false;
+  const bool keep = below(2) == 0;
+  if (keep)
+    dims[d] = one;
+  else
+    dims.erase(dims.begin() + at);
+  return fresh({kind, {i}, at, keep}, dims, x.dtype);
+}
+
 bool RandomProgram::Maker::make(Kind kind) {
-  const size_t i = any();
-  const Type x = values[i];
-  const int64_t rank = x.dim();
-  const size_t d = rank == 0 ? 0 : below(x.dims.size());
-  const auto at = static_cast<int64_t>(d);
-  std::vector<Dim> dims = x.dims;
+  Drawn from{kind, any()};
+  from.x = values[from.i];
+  from.rank = from.x.dim();
+  from.d = from.rank == 0 ? 0 : below(from.x.dims.size());
+  from.at = static_cast<int64_t>(from.d);
+  from.dims = from.x.dims;
+  auto& [_, i, x, rank, d, at, dims] = from;
   switch (kind) {
     case Kind::tanh:
     case Kind::sigmoid: return fresh({kind, {i}}, dims, x.floating() ? x.dtype : DType::float32);
@@ -136,56 +259,26 @@ bool RandomProgram::Maker::make(Kind kind) {
     case Kind::subtract:
     case Kind::multiply:
     case Kind::maximum:
-    case Kind::compare: {
-      const size_t j = any();
-      const Type& y = values[j];
-      const auto sizes = broadcast(x, y);
-      if (!sizes || x.dtype == DType::bool_ || y.dtype == DType::bool_) return false;
-      // A tensor without dimensions does not decide the type over one of the same kind that has some.
-      if (x.dtype != y.dtype && (x.dims.empty() || y.dims.empty())) return false;
-      const DType dtype = kind == Kind::compare ? DType::bool_ : promote_types(x.dtype, y.dtype);
-      return fresh({kind, {i, j}}, *sizes, dtype);
-    }
+    case Kind::compare: return combine(std::move(from));
     case Kind::add_number:
     case Kind::multiply_number:
     case Kind::from_number:
       return x.dtype != DType::bool_ && fresh({kind, {i}, static_cast<int64_t>(below(5))}, dims, x.dtype);
     case Kind::times_size: return x.dtype != DType::bool_ && rank > 0 && fresh({kind, {i}, at}, dims, x.dtype);
     case Kind::literal: return x.floating() && fresh({kind, {i}}, dims, x.dtype);
-    case Kind::select_where: {
-      const size_t j = any();
-      const Type& y = values[j];
-      if (y.dims != x.dims || y.dtype != x.dtype) return false;
-      return fresh({kind, {i, j}}, dims, x.dtype);
-    }
+    case Kind::select_where: return choose(std::move(from));
     case Kind::to_float: return x.dtype != DType::float32 && fresh({kind, {i}}, dims, DType::float32);
     case Kind::to_double: return x.dtype != DType::float64 && fresh({kind, {i}}, dims, DType::float64);
     case Kind::to_int: return x.dtype != DType::int64 && fresh({kind, {i}}, dims, DType::int64);
     case Kind::to_bool: return x.dtype != DType::bool_ && fresh({kind, {i}}, dims, DType::bool_);
-    case Kind::transpose: {
-      if (rank < 2) return false;
-      const size_t e = below(x.dims.size());
-      std::swap(dims[d], dims[e]);
-      return view({kind, {i}, at, static_cast<int64_t>(e)}, dims, x);
-    }
+    case Kind::transpose: return swap(std::move(from));
     case Kind::unsqueeze: dims.insert(dims.begin() + at, one); return view({kind, {i}, at}, dims, x);
     case Kind::squeeze:
       if (rank == 0 || dims[d] != one) return false;
       dims.erase(dims.begin() + at);
       return view({kind, {i}, at}, dims, x);
-    case Kind::flatten: {
-      if (rank < 2 || d + 1 >= dims.size()) return false;
-      dims[d] = each(dims[d], [&](int64_t n, size_t set) { return n * dims[d + 1][set]; });
-      dims.erase(dims.begin() + at + 1);
-      return fresh({kind, {i}, at}, dims, x.dtype);
-    }
-    case Kind::split_last: {
-      if (rank == 0 || std::any_of(dims.back().begin(), dims.back().end(), [](int64_t n) { return n % 2 != 0; }))
-        return false;
-      dims.back() = each(dims.back(), [](int64_t n, size_t) { return n / 2; });
-      dims.push_back(same_dim(2));
-      return fresh({kind, {i}}, dims, x.dtype);
-    }
+    case Kind::flatten: return merge(std::move(from));
+    case Kind::split_last: return halve_last(std::move(from));
     case Kind::slice_from:
     case Kind::slice_to: {
       if (rank == 0 || !at_least(dims[d], 4)) return false;
@@ -201,13 +294,7 @@ bool RandomProgram::Maker::make(Kind kind) {
       if (rank == 0 || !at_least(dims[d], 2)) return false;
       dims.erase(dims.begin() + at);
       return view({kind, {i}, at, below(2) == 0 ? 0 : -1}, dims, x);
-    case Kind::expand: {
-      if (rank == 0 || dims[d] != one) return false;
-      const size_t j = any();
-      if (values[j].dims.empty()) return false;
-      dims[d] = values[j].dims[0];
-      return view({kind, {i, j}, at}, dims, x, dims[d] == one);
-    }
+    case Kind::expand: return widen(std::move(from));
     case Kind::clone: return fresh({kind, {i}}, dims, x.dtype);
     case Kind::alias_view: return view({kind, {i}}, dims, x);
     case Kind::relu_in_place:
@@ -215,50 +302,17 @@ bool RandomProgram::Maker::make(Kind kind) {
       return x.writable && x.dtype != DType::bool_ && view({kind, {i}, static_cast<int64_t>(below(4))}, dims, x);
     case Kind::add_in_place:
     case Kind::multiply_in_place:
-    case Kind::copy_in_place: {
-      const size_t j = any();
-      const Type& y = values[j];
-      if (!x.writable || x.dtype == DType::bool_ || y.root == x.root || y.dtype != x.dtype) return false;
-      const auto sizes = broadcast(x, y);
-      if (!sizes || *sizes != x.dims) return false;
-      return view({kind, {i, j}}, dims, x);
-    }
-    case Kind::masked_fill_in_place: {
-      const size_t j = any();
-      const Type& y = values[j];
-      return x.writable && x.dtype != DType::bool_ && y.dtype == DType::bool_ && y.root != x.root && y.dims == x.dims &&
-             view({kind, {i, j}}, dims, x);
-    }
-    case Kind::cat: {
-      const size_t j = any();
-      const Type& y = values[j];
-      if (rank == 0 || y.dims.size() != x.dims.size() || y.dtype != x.dtype) return false;
-      for (size_t k = 0; k < dims.size(); ++k)
-        if (k != d && y.dims[k] != dims[k]) return false;
-      dims[d] = each(dims[d], [&](int64_t n, size_t set) { return n + y.dims[d][set]; });
-      return fresh({kind, {i, j}, at}, dims, x.dtype);
-    }
-    case Kind::stack: {
-      const size_t j = any();
-      if (values[j].dims != x.dims || values[j].dtype != x.dtype) return false;
-      dims.insert(dims.begin() + at, same_dim(2));
-      return fresh({kind, {i, j}, at}, dims, x.dtype);
-    }
+    case Kind::copy_in_place: return overwrite(std::move(from));
+    case Kind::masked_fill_in_place: return fill_masked(std::move(from));
+    case Kind::cat: return join(std::move(from));
+    case Kind::stack: return pile(std::move(from));
     case Kind::halves: {
       if (rank == 0 || !at_least(dims[d], 4)) return false;
       return fresh({kind, {i}, at}, dims, x.dtype);
     }
     case Kind::sum:
     case Kind::amax:
-    case Kind::mean: {
-      if (rank == 0 || x.dtype == DType::bool_ || (kind == Kind::mean && !x.floating())) return false;
-      const bool keep = below(2) == 0;
-      if (keep)
-        dims[d] = one;
-      else
-        dims.erase(dims.begin() + at);
-      return fresh({kind, {i}, at, keep}, dims, x.dtype);
-    }
+    case Kind::mean: return reduce(std::move(from));
     case Kind::argmax:
       if (rank == 0 || x.dtype == DType::bool_) return false;
       dims.erase(dims.begin() + at);

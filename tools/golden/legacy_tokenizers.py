@@ -80,20 +80,24 @@ def cases():
         "model_type": "llama"}
 
 
+# Sigmas at the ends of words, and not, with what may stand between letters.
+SIGMAS = ["\u0391\u03a3 \u03a3\u0391\u03a3 \u03a3", "\u0391\u03a3:\u0392 \u0391:\u03a3 :\u03a3", "\u0391\u03a3'\u0392.\u03a3,\u0391\u03a3\u0301\u0392 \u2163\u03a3"]
+
+
 def python_cases():
     """Classes of Python alone: name, files, tokenizer_config.json, config.json, texts."""
     tokens = ["__null__", "__start__", "__end__", "__unk__", "the", "th@@", "h@@", "t@@", "e@@", "a", "at", "c@@", "cat", "it", "'", "s",
-              "__newln__", ".", ",", "!", "...@@"]
+              "__newln__", ".", ",", "!", "...@@", "\u03b1@@", "\u03c2", "\u03c3", "\u03c3@@", "\u03b2", ":@@"]
     merges = "#version: 0.2\nt h\nth e</w>\na t</w>\nc at</w>\ni t</w>\n"
     newline = "_ _\n__ n\n__n e\n__ne w\n__new l\n__newl n\n__newln __</w>\n_ _</w>\n"
     yield "blenderbot-small", {"vocab.json": json.dumps({t: i for i, t in enumerate(tokens)}), "merges.txt": merges + newline}, {
         "tokenizer_class": "BlenderbotSmallTokenizer"}, {"model_type": "blenderbot-small"}, [
-        "The cat's at the cat.", "that  , it!a", "It.\nit", "the\n\ncat\n", "it'\nthe", "", "x the\u00e9"]
+        "The cat's at the cat.", "that  , it!a", "It.\nit", "the\n\ncat\n", "it'\nthe", "", "x the\u00e9", *SIGMAS]
     letters = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ETAHC'"]
     yield "wav2vec2", {"vocab.json": json.dumps({t: i for i, t in enumerate(letters)})}, {
         "tokenizer_class": "Wav2Vec2CTCTokenizer", "do_lower_case": True}, {"model_type": "wav2vec2"}, ["the cat", "A  Cat\n\u00df", ""]
     yield "plbart", {"sentencepiece.bpe.model": model()}, {"tokenizer_class": "PLBartTokenizer", "src_lang": "python"}, {
-        "model_type": "plbart"}, ["the cat", " that  is\uff21 \u4e2d\u4e2d", ""]
+        "model_type": "plbart"}, ["the cat", "that is the cat , and . ?", " that  is\uff21 \u4e2d\u4e2d", ""]
 
 
 def old_python_cases():

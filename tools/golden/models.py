@@ -52,13 +52,7 @@ def write(name, arch, task, cls, cases):
         if dtype != torch.float32 or case.startswith(("embeddings", "without mask")) or case not in getattr(cases, "GOLDEN_CASES", (case,)):
             continue
         if hasattr(model, "set_attn_implementation"):
-            try:
-                model.set_attn_implementation(attention)
-            except (ValueError, NotImplementedError):
-                attention = "eager"
-                model.set_attn_implementation(attention)
-            if not getattr(model, "_supports_sdpa", True):
-                attention = "eager"
+            model, attention = models.attending(model, attention)
         with torch.no_grad():
             answer = models.plain(model(**models.accepted(model, {**x, **flags})))
         for part, tensors in (("in", models.plain({**x, **{k: torch.tensor(v) for k, v in flags.items()}})), ("out", answer)):

@@ -1,7 +1,8 @@
 // Plan: a graph made ready to run many times. Values have dense ids, operators and schemas are resolved, what depends on the
 // state alone is computed, values go at their last use; passes (run/passes.h) rewrite the graph first. One plan serves all sizes that
 // the program allows: sizes are values like others. A plan is immutable; any number of threads may call it at once. It shares
-// the program's tensors, and refers to nothing else of it. docs/plans.md tells more.
+// the program's tensors, and refers to nothing else of it. What it computes of parameters wants a gradient where gradients are on
+// when the plan is made; a program makes one plan for each. docs/plans.md tells more.
 #pragma once
 
 #include <functional>
@@ -16,9 +17,12 @@ namespace calque {
 class ExportedProgram;
 class Graph;
 class GraphModule;
+class Plan;
+struct PlanOptions;
 namespace run {
 struct PlannedGraph;
-}
+std::shared_ptr<const Plan> plan_of(PlannedGraph&& planned, const PlanOptions& options);
+}  // namespace run
 
 struct PlanOptions {
   bool exact = false;                // eager's bits: passes that change how results are rounded are left out
@@ -58,7 +62,7 @@ class Plan {
  private:
   struct Parts;
   explicit Plan(std::unique_ptr<const Parts> parts);
-  static std::shared_ptr<const Plan> make(run::PlannedGraph&& planned, const PlanOptions& options);
+  friend std::shared_ptr<const Plan> run::plan_of(run::PlannedGraph&& planned, const PlanOptions& options);
   std::unique_ptr<const Parts> parts_;
 };
 

@@ -108,7 +108,7 @@ void walk(const TreeSpec& spec, ListRef<Value> leaves, const DynamicShapes& shap
   size_t first = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     const TreeSpec& child = spec.children()[i];
-    const DynamicShapes* below_shapes = &shapes;  // nothing is said of what is below nothing
+    const DynamicShapes* below_shapes = &shapes;  // an empty spec says nothing of what is below it
     if (shapes.is_sequence()) {
       below_shapes = &shapes.items()[i];
     } else if (shapes.kind() == Kind::dict) {

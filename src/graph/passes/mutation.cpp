@@ -32,7 +32,7 @@ void each_written(const Node& n, F&& f) {
     if (is_in_place_name(n.target().text()) && !n.args().empty()) all(n.args()[0]);
     return;
   }
-  if (n.kind() == NodeKind::call_module) {  // who knows
+  if (n.kind() == NodeKind::call_module) {  // it may write any of them
     for (size_t i = 0; i < n.num_input_nodes(); ++i) f(n.input_node(i));
     return;
   }
@@ -50,7 +50,7 @@ void each_written(const Node& n, F&& f) {
     return;
   }
   const Operator* op = n.op();
-  if (!op) {  // unknown: who knows
+  if (!op) {  // not of the table: it may write any of them
     for (size_t i = 0; i < n.num_input_nodes(); ++i) f(n.input_node(i));
     return;
   }

@@ -17,18 +17,18 @@
 namespace calque {
 namespace {
 
-using Dims = SmallVector<int64_t, 8>;
+using DimNumbers = SmallVector<int64_t, 8>;
 
 bool is_one(SymInt size) { return guard_or(size == 1, false); }
 
 // Sums a * b over `sum_dims` by one batched matrix product. Both have the same number of dimensions, those of size 1
 // broadcast; summed dimensions are kept as size 1.
-Tensor sum_product(const Tensor& a, const Tensor& b, const Dims& sum_dims) {
+Tensor sum_product(const Tensor& a, const Tensor& b, const DimNumbers& sum_dims) {
   if (sum_dims.empty()) return mul(a, b);
   Tensor left = a, right = b;
   std::bitset<64> summed;
   for (const int64_t d : sum_dims) summed.set(static_cast<size_t>(d));
-  Dims both, left_only, right_only;
+  DimNumbers both, left_only, right_only;
   SymInt both_size = 1, left_size = 1, right_size = 1, sum_size = 1;
   for (int64_t d = 0; d < a.dim(); ++d) {
     const bool in_left = !is_one(left.sym_size(d)), in_right = !is_one(right.sym_size(d));
@@ -59,19 +59,19 @@ Tensor sum_product(const Tensor& a, const Tensor& b, const Dims& sum_dims) {
     std::swap(left_only, right_only);
     std::swap(left_size, right_size);
   }
-  const auto joined = [](std::initializer_list<const Dims*> lists) {
-    Dims all;
-    for (const Dims* list : lists)
+  const auto joined = [](std::initializer_list<const DimNumbers*> lists) {
+    DimNumbers all;
+    for (const DimNumbers* list : lists)
       for (const int64_t d : *list) all.push_back(d);
     return all;
   };
-  const Dims order = joined({&both, &left_only, &sum_dims, &right_only});
+  const DimNumbers order = joined({&both, &left_only, &sum_dims, &right_only});
   SymInts out_sizes;
   for (const int64_t d : both) out_sizes.push_back(left.sym_size(d));
   for (const int64_t d : left_only) out_sizes.push_back(left.sym_size(d));
   for (size_t i = 0; i < sum_dims.size(); ++i) out_sizes.push_back(1);
   for (const int64_t d : right_only) out_sizes.push_back(right.sym_size(d));
-  Dims back(order.size());
+  DimNumbers back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   left = reshape(permute(left, order), {both_size, left_size, sum_size});
   right = reshape(permute(right, joined({&both, &sum_dims, &right_only, &left_only})), {both_size, sum_size, right_size});
@@ -198,12 +198,12 @@ Equation read_equation(std::string_view text, TensorList operands) {
 // Every operand with all dimensions of the equation, in its order; those it lacks have size 1.
 struct Aligned {
   std::vector<Tensor> operands;
-  SymInts sizes;  // of each dimension
-  Dims users;     // how many operands have it
+  SymInts sizes;     // of each dimension
+  DimNumbers users;  // how many operands have it
 };
 
 void align_operand(const Equation& e, size_t number, Tensor op, Aligned& out) {
-  Dims order(static_cast<size_t>(e.dims), -1);
+  DimNumbers order(static_cast<size_t>(e.dims), -1);
   int64_t dim = 0;
   const auto use = [&](int64_t where) {
     const auto at = static_cast<size_t>(where);
@@ -242,8 +242,8 @@ void align_operand(const Equation& e, size_t number, Tensor op, Aligned& out) {
 }
 
 // The product of two operands, summed over the dimensions that no other operand has any more.
-Tensor contract(const Equation& e, Tensor a, Tensor b, Dims& users) {
-  Dims a_sums, b_sums, sums;
+Tensor contract(const Equation& e, Tensor a, Tensor b, DimNumbers& users) {
+  DimNumbers a_sums, b_sums, sums;
   for (int64_t d = e.out_dims; d < e.dims; ++d) {
     int64_t& left = users[static_cast<size_t>(d)];
     const bool in_a = !is_one(a.sym_size(d)), in_b = !is_one(b.sym_size(d));
@@ -288,13 +288,13 @@ void contract_all(const Equation& e, Aligned& aligned, std::optional<IntList> pa
 Tensor einsum_body(std::string_view equation, TensorList operands, std::optional<IntList> path) {
   if (operands.empty()) throw UserError("einsum: must provide at least one operand");
   const Equation e = read_equation(equation, operands);
-  Aligned aligned{{}, SymInts(static_cast<size_t>(e.dims), 1), Dims(static_cast<size_t>(e.dims), 0)};
+  Aligned aligned{{}, SymInts(static_cast<size_t>(e.dims), 1), DimNumbers(static_cast<size_t>(e.dims), 0)};
   for (size_t i = 0; i < operands.size(); ++i) align_operand(e, i, operands[i], aligned);
   contract_all(e, aligned, path);
   const Tensor& result = aligned.operands[0];
   if (e.dims == e.out_dims) return result;
   if (operands.size() > 1) return view(result, SymIntList(result.sym_sizes().data(), static_cast<size_t>(e.out_dims)));
-  Dims rest(static_cast<size_t>(e.dims - e.out_dims));
+  DimNumbers rest(static_cast<size_t>(e.dims - e.out_dims));
   std::iota(rest.begin(), rest.end(), e.out_dims);
   return sum(result, IntList(rest));
 }
@@ -325,7 +325,7 @@ Tensor tensordot_body(const Tensor& self, const Tensor& other, IntList dims_self
   }
   const rule::DimSet a_set = rule::dim_set("tensordot", dims_self, a.dim()),
                      b_set = rule::dim_set("tensordot", dims_other, b.dim());
-  Dims a_order, b_order;
+  DimNumbers a_order, b_order;
   SymInts result;
   SymInt rows = 1, columns = 1;
   for (int64_t d = 0; d < a.dim(); ++d)
@@ -433,7 +433,7 @@ Tensor bilinear_body(const Tensor& input1, const Tensor& input2, const Tensor& w
 struct Trilinear {
   Tensor i1, i2, i3;
   SymInts sizes;  // summed dimensions as 1
-  Dims sums12, sums23;
+  DimNumbers sums12, sums23;
   uint64_t expanded[3] = {};
   uint64_t summed = 0;
 };

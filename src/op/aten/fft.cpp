@@ -14,14 +14,14 @@
 namespace calque {
 namespace {
 
-using Dims = SmallVector<int64_t, 8>;
-using OptInt = std::optional<SymInt>;
+using DimNumbers = SmallVector<int64_t, 8>;
+using OptSize = std::optional<SymInt>;
 using OptSizes = std::optional<SymIntList>;
 using OptDims = std::optional<IntList>;
 using OptNorm = std::optional<std::string_view>;
 
-Dims wrapped(const char* op, IntList dims, const Tensor& self) {
-  Dims out;
+DimNumbers wrapped(const char* op, IntList dims, const Tensor& self) {
+  DimNumbers out;
   if (self.dim() == 0 && !dims.empty())
     throw UserError(std::string(op) + ": Dimension specified as " + std::to_string(dims[0]) +
                     " but tensor has no dimensions");
@@ -34,14 +34,14 @@ bool larger_stride(const Tensor& t, int64_t a, int64_t b) {
 }
 
 // Transformed dimensions, those of larger strides first; the last one stays last if `keep_last`.
-Dims by_stride(const Tensor& self, Dims dims, bool keep_last) {
+DimNumbers by_stride(const Tensor& self, DimNumbers dims, bool keep_last) {
   std::stable_sort(dims.begin(), dims.end() - (keep_last ? 1 : 0),
                    [&](int64_t a, int64_t b) { return larger_stride(self, a, b); });
   return dims;
 }
 // Results are dense: batch dimensions outermost, in the order of the input's strides, then the transformed ones.
-SymInts result_strides(const Tensor& self, const Dims& dims, const SymInts& sizes) {
-  Dims order;
+SymInts result_strides(const Tensor& self, const DimNumbers& dims, const SymInts& sizes) {
+  DimNumbers order;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return larger_stride(self, a, b); });
@@ -59,7 +59,7 @@ enum Normalization : int64_t { none = 0, by_root = 1, by_count = 2 };
 double scale_of(int64_t normalization, double count) {
   return normalization == none ? 1.0 : normalization == by_root ? 1.0 / std::sqrt(count) : 1.0 / count;
 }
-double count_of(const Tensor& t, const Dims& dims) {
+double count_of(const Tensor& t, const DimNumbers& dims) {
   double n = 1;
   for (const int64_t d : dims) n *= static_cast<double>(t.size(d));
   return n;
@@ -70,7 +70,7 @@ Meta r2c_rule(const Tensor& self, IntList dim, int64_t, bool onesided) {
     throw UserError(ErrorKind::unsupported_operator,
                     "_fft_r2c: Only supports float32 and float64, but found: " + std::string(name(self.dtype())));
   if (dim.empty()) throw UserError("_fft_r2c: dim must name at least one dimension");
-  const Dims dims = wrapped("_fft_r2c", dim, self);
+  const DimNumbers dims = wrapped("_fft_r2c", dim, self);
   Meta m = self.meta();
   m.dtype = self.dtype() == DType::float64 ? DType::complex128 : DType::complex64;
   SymInt& last = m.sizes[static_cast<size_t>(dims.back())];
@@ -79,7 +79,7 @@ Meta r2c_rule(const Tensor& self, IntList dim, int64_t, bool onesided) {
   return m;
 }
 void r2c_kernel(const Tensor& self, IntList dim, int64_t normalization, bool, const Tensor& out) {
-  const Dims dims = wrapped("_fft_r2c", dim, self);
+  const DimNumbers dims = wrapped("_fft_r2c", dim, self);
   kernel::fft_real(self, dims, scale_of(normalization, count_of(self, dims)), out);
 }
 
@@ -87,19 +87,19 @@ void check_complex(const char* op, const Tensor& self) {
   if (!is_complex(self.dtype()))
     throw UserError(std::string(op) + ": expected a complex tensor, found dtype " + std::string(name(self.dtype())));
 }
-Meta c2c_meta(const Tensor& self, const Dims& dims) {
+Meta c2c_meta(const Tensor& self, const DimNumbers& dims) {
   Meta m = self.meta();
   m.strides = dims.empty() ? rule::preserved_strides(self) : result_strides(self, by_stride(self, dims, false), m.sizes);
   return m;
 }
 Meta c2c_rule(const Tensor& self, SymIntList dim, int64_t, bool) {
   check_complex("_fft_c2c", self);
-  Dims dims;
+  DimNumbers dims;
   for (const SymInt d : dim) dims.push_back(d.guard_int());
   return c2c_meta(self, wrapped("_fft_c2c", dims, self));
 }
 void c2c_kernel(const Tensor& self, SymIntList dim, int64_t normalization, bool forward, const Tensor& out) {
-  Dims dims;
+  DimNumbers dims;
   for (const SymInt d : dim) dims.push_back(wrap_dim(d.as_int(), self.dim(), "_fft_c2c"));
   kernel::fft_complex(self, dims, forward, scale_of(normalization, count_of(self, dims)), out);
 }
@@ -108,25 +108,25 @@ void c2c_kernel(const Tensor& self, SymIntList dim, int64_t normalization, bool 
 Meta c2r_rule(const Tensor& self, IntList dim, int64_t, SymInt last_dim_size) {
   check_complex("_fft_c2r", self);
   if (dim.empty()) throw UserError("_fft_c2r: dim must name at least one dimension");
-  const Dims dims = wrapped("_fft_c2r", dim, self);
+  const DimNumbers dims = wrapped("_fft_c2r", dim, self);
   if (!check(self.sym_size(dims.back()) >= floor_div(last_dim_size, 2) + 1))
     throw UserError("_fft_c2r: last_dim_size " + last_dim_size.str() + " needs at least " +
                     (floor_div(last_dim_size, 2) + 1).str() + " values, found " + self.sym_size(dims.back()).str());
   const Tensor first =
-      dims.size() > 1 ? Tensor(make_tensor(c2c_meta(self, Dims(dims.begin(), dims.end() - 1)), true)) : self;
+      dims.size() > 1 ? Tensor(make_tensor(c2c_meta(self, DimNumbers(dims.begin(), dims.end() - 1)), true)) : self;
   Meta m = self.meta();
   m.dtype = self.dtype() == DType::complex128 ? DType::float64 : DType::float32;
   m.sizes[static_cast<size_t>(dims.back())] = last_dim_size;
-  Dims last;
+  DimNumbers last;
   last.push_back(dims.back());
   m.strides = result_strides(first, last, m.sizes);
   return m;
 }
 void c2r_kernel(const Tensor& self, IntList dim, int64_t normalization, SymInt last_dim_size, const Tensor& out) {
-  const Dims dims = wrapped("_fft_c2r", dim, self);
+  const DimNumbers dims = wrapped("_fft_c2r", dim, self);
   Tensor from = self;
   if (dims.size() > 1) {
-    const Dims first(dims.begin(), dims.end() - 1);
+    const DimNumbers first(dims.begin(), dims.end() - 1);
     from = make_tensor(c2c_meta(self, first));
     kernel::fft_complex(self, first, false, scale_of(normalization, count_of(self, first)), from);
   }
@@ -158,7 +158,7 @@ Tensor promoted(const char* op, const Tensor& x, bool to_complex) {
   return x.to(d);
 }
 // Cut or padded with zeros to the sizes asked for.
-Tensor resized(const char* op, Tensor x, const Dims& dims, const SymInts& sizes) {
+Tensor resized(const char* op, Tensor x, const DimNumbers& dims, const SymInts& sizes) {
   SymInts pad(static_cast<size_t>(2 * x.dim()), 0);
   bool must_pad = false;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -175,7 +175,7 @@ Tensor resized(const char* op, Tensor x, const Dims& dims, const SymInts& sizes)
   return must_pad ? constant_pad_nd(x, pad, 0) : x;
 }
 struct Request {
-  Dims dims;
+  DimNumbers dims;
   SymInts sizes;
 };
 // The dimensions and sizes of an n-dimensional transform; `half` where the last size is the real result's.
@@ -225,7 +225,7 @@ Tensor complex_transform(const char* op, const Tensor& self, OptSizes s, OptDims
   for (const int64_t d : r.dims) dims.push_back(d);
   return _fft_c2c(promoted(op, fitted, true), dims, norm_of(op, norm, forward), forward);
 }
-OptSizes one_size(const OptInt& n, SymInt& held) {
+OptSizes one_size(const OptSize& n, SymInt& held) {
   if (!n) return std::nullopt;
   held = *n;
   return SymIntList(&held, 1);
@@ -233,7 +233,7 @@ OptSizes one_size(const OptInt& n, SymInt& held) {
 
 template <rule::OpName op, Tensor (*transform)(const char*, const Tensor&, OptSizes, OptDims, OptNorm)>
 struct Forms {
-  static Tensor line(const Tensor& self, OptInt n, int64_t dim, OptNorm norm) {
+  static Tensor line(const Tensor& self, OptSize n, int64_t dim, OptNorm norm) {
     SymInt held = 0;
     return transform(op.text, self, one_size(n, held), IntList(&dim, 1), norm);
   }

@@ -38,8 +38,8 @@ std::array<Meta, 2> spread_mean_rule(const Tensor& self, Dims dim, Correction co
   const Meta m = spread_rule<root>(self, dim, correction, keepdim);
   return {m, m};
 }
-// PyTorch updates the mean value by value: after an infinity the next difference is NaN, so that only one in the last place
-// is a mean.
+// PyTorch updates the mean value by value: after an infinity the next difference is NaN. Only an infinity in the last
+// place gives an infinite mean.
 void settle_infinite_means(const Tensor& self, uint64_t dims, const Tensor& mean) {
   const Tensor means = mean.to(DType::float64).contiguous();
   const int64_t n = means.numel();

@@ -20,14 +20,18 @@ class StateFolding {
 
   bool run() {
     const NoModesScope plain;
-    const GradModeScope grad(true);  // what depends on a parameter wants a gradient, wherever the plan is made
     const std::vector<bool> kept = returned();
     for (const Node* n : graph_.nodes())
       if (!kept[n->id()]) evaluate(*n);
-    bool changed = false;
+    std::vector<Node*> folded;
     for (Node* n : graph_.node_list())
-      if (known_[n->id()] && n->kind() != NodeKind::get_attr && feeds_others(*n)) changed |= replace(*n);
-    return graph_.eliminate_dead_code() || changed;
+      if (known_[n->id()] && n->kind() != NodeKind::get_attr && feeds_others(*n) && !values_[n->id()].is_container())
+        folded.push_back(n);
+    // All sources before the first replacement: a node that stands for a folded one says nothing about the state.
+    for (const Node* n : folded)
+      if (values_[n->id()].is_tensor()) note_sources(*n, values_[n->id()].to_tensor());
+    for (Node* n : folded) replace(*n);
+    return graph_.eliminate_dead_code() || !folded.empty();
   }
 
  private:
@@ -96,29 +100,26 @@ class StateFolding {
     return false;
   }
 
-  bool replace(Node& n) {
+  void replace(Node& n) {
     const Value& value = values_[n.id()];
-    if (value.is_container()) return false;
     if (!value.is_tensor()) {
       const NodeFn literal = [&](Node* x) { return x == &n ? value : Value(x); };
       for (Node* user : n.users().list())
         user->set_args_kwargs(map_nodes(user->args(), literal), map_nodes(user->kwargs(), literal));
-      return true;
+      return;
     }
     std::string path;
     do path = "_folded" + std::to_string(next_++);
     while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
-    if (note_sources(n, value.to_tensor())) input_.state.add_made(value.to_tensor().nbytes());
     input_.module.set_attribute(path, Attribute(value.to_tensor()));
     const auto scope = graph_.inserting_before(&n);
     Node* constant = graph_.get_attr(path);
     constant->meta = n.meta;
     n.replace_all_uses_with(constant);
-    return true;
   }
 
-  // Enters the state that the tensor was computed from. False for a view of it, which has what the state has at any time.
-  bool note_sources(const Node& n, const Tensor& made) {
+  // Enters the state that the tensor was computed from, and its bytes; not for a view of it, which has what the state has at any time.
+  void note_sources(const Node& n, const Tensor& made) {
     std::vector<const Node*> pending{&n};
     std::vector<bool> seen(graph_.id_bound());
     std::vector<Tensor> sources;
@@ -130,9 +131,9 @@ class StateFolding {
       if (at->kind() == NodeKind::get_attr) sources.push_back(values_[at->id()].to_tensor());
       for (size_t i = 0; i < at->num_input_nodes(); ++i) pending.push_back(at->input_node(i));
     }
-    if (sources.size() == 1 && sources[0].storage().get() == made.storage().get()) return false;
+    if (sources.size() == 1 && sources[0].storage().get() == made.storage().get()) return;
     for (const Tensor& t : sources) input_.state.add(t);
-    return true;
+    input_.state.add_made(made.nbytes());
   }
 
   PassInput& input_;

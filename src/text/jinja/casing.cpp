@@ -1,5 +1,7 @@
 // Upper, lower and title case of Unicode.
+#include <algorithm>
 #include <array>
+#include <span>
 #include <unordered_map>
 
 #include "text/jinja/casing_data.h"
@@ -36,16 +38,16 @@ void append_all(std::string& out, const char32_t (&characters)[3]) {
     if (c != 0) append_utf8(out, c);
 }
 
-bool is_cased(char32_t c) {
-  constexpr uint32_t cased = 7u << 5;  // Lu, Ll, Lt
-  return (1u << UnicodeTable::instance().category(c) & cased) != 0;
+bool is_among(char32_t c, uint32_t categories, std::span<const CharRange> others) {
+  return (1u << UnicodeTable::instance().category(c) & categories) != 0 ||
+         std::any_of(others.begin(), others.end(), [c](const CharRange& r) { return r.first <= c && c <= r.last; });
 }
 
+bool is_cased(char32_t c) { return is_among(c, 7u << 5, cased_symbols); }  // Lu, Ll, Lt
+
+// Marks, format characters, modifiers, and the punctuation that stands within words.
 bool is_case_ignorable(char32_t c) {
-  // Marks, format characters, modifiers, and the punctuation that stands within words.
-  constexpr uint32_t kinds = 1u << 2 | 1u << 8 | 1u << 10 | 1u << 12 | 1u << 25;
-  if ((1u << UnicodeTable::instance().category(c) & kinds) != 0) return true;
-  return c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2018 || c == 0x2019 || c == 0x2024 || c == 0x2027;
+  return is_among(c, 1u << 2 | 1u << 8 | 1u << 10 | 1u << 12 | 1u << 25, case_ignorable_signs);
 }
 
 constexpr char32_t capital_sigma = 0x3A3, sigma = 0x3C3, final_sigma = 0x3C2;

@@ -12,8 +12,6 @@
 namespace calque::jinja {
 namespace {
 
-#define CALQUE_FILTER [](Render & render, const Value& input, const Arguments& arguments) -> Value
-
 int64_t integer_or(const Value* value, int64_t otherwise) { return value ? to_index(*value) : otherwise; }
 bool truth_or(const Value* value, bool otherwise) { return value ? truth(*value) : otherwise; }
 std::string text_of(Render& render, const Value& value) { return str(render.budget(), value); }
@@ -295,91 +293,121 @@ Value filter_striptags(Render& render, const Value& input, const Arguments& argu
   fail(std::string("the filter ") + name + " is not supported in chat templates");
 }
 
+Value filter_forceescape(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound none("forceescape", arguments, {});
+  return make_text(render.budget(), escaped(render.budget(), text_of(render, input)), true);
+}
+
+Value filter_safe(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound none("safe", arguments, {});
+  return make_text(render.budget(), text_of(render, input), true);
+}
+
+Value filter_string(Render& render, const Value& input, const Arguments&) { return to_text(render.budget(), input); }
+
+Value filter_upper(Render& render, const Value& input, const Arguments& arguments) {
+  return changed(render, input, arguments, "upper", to_upper);
+}
+
+Value filter_lower(Render& render, const Value& input, const Arguments& arguments) {
+  return changed(render, input, arguments, "lower", to_lower);
+}
+
+Value filter_capitalize(Render& render, const Value& input, const Arguments& arguments) {
+  return changed(render, input, arguments, "capitalize", capitalize);
+}
+
+Value filter_trim(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound given("trim", arguments, {"chars"});
+  const Value* characters = given.has(0) && !given[0]->is(Kind::none) ? given[0] : nullptr;
+  if (characters && !characters->is(Kind::text)) type_error("strip arg must be None or str");
+  const std::string text = text_of(render, input);
+  return render.text(std::string(strip(text, characters, true, true)));
+}
+
+Value filter_replace(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound given("replace", arguments, {"old", "new", "count"}, 2);
+  const bool all = !given.has(2) || given[2]->is(Kind::none);
+  return render.text(replace(render.budget(), text_of(render, input), text_of(render, *given[0]), text_of(render, *given[1]),
+                             all ? -1 : to_index(*given[2])));
+}
+
+Value filter_format(Render& render, const Value& input, const Arguments& arguments) {
+  if (!arguments.positional.empty() && !arguments.named.empty())
+    fail("can't handle positional and keyword arguments at the same time");
+  Value values = make_tuple(render.budget(), arguments.positional);
+  if (!arguments.named.empty()) {
+    auto dict = std::make_shared<Dict>(render.budget());
+    for (const auto& [name, value] : arguments.named) dict->set(render.text(name), value);
+    values = Value(Kind::dict, dict);
+  }
+  return format_percent(render.budget(), to_text(render.budget(), input), values);
+}
+
+Value filter_center(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound given("center", arguments, {"width"});
+  const Value center = *python_attribute(render.budget(), to_text(render.budget(), input), "center");
+  return render.call(center, {{Value(integer_or(given[0], 80))}, {}});
+}
+
+Value filter_attr(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound given("attr", arguments, {"name"}, 1);
+  if (!given[0]->is(Kind::text)) type_error("attribute name must be string");
+  const std::string& name = given[0]->text().bytes;
+  if (input.is(Kind::undefined)) undefined_error(input);
+  if (auto found = python_attribute(render.budget(), input, name)) return *found;
+  return render.undefined(std::string("'") + type_name(input) + " object' has no attribute " + repr_text(name));
+}
+
+Value filter_random(Render&, const Value&, const Arguments&) { return refuse("random"); }
+
+Value filter_urlize(Render&, const Value&, const Arguments&) { return refuse("urlize"); }
+
+Value filter_xmlattr(Render&, const Value&, const Arguments&) { return refuse("xmlattr"); }
+
+Value filter_wordwrap(Render&, const Value&, const Arguments&) { return refuse("wordwrap"); }
+
+Value filter_pprint(Render&, const Value&, const Arguments&) { return refuse("pprint"); }
+
 }  // namespace
 
 FilterFunction find_text_filter(std::string_view name) {
   static const std::unordered_map<std::string_view, FilterFunction> filters = {
-      {"abs", absolute}, {"default", filter_default}, {"d", filter_default}, {"escape", escape_text}, {"e", escape_text},
-      {"forceescape", CALQUE_FILTER{const Bound none("forceescape", arguments, {});
-  return make_text(render.budget(), escaped(render.budget(), text_of(render, input)), true);
-}
-}  // namespace calque::jinja
-, {"safe", CALQUE_FILTER{const Bound none("safe", arguments, {});
-return make_text(render.budget(), text_of(render, input), true);
-}
-}
-, {"string", CALQUE_FILTER{return (void)arguments, to_text(render.budget(), input);
-}
-}
-, {"upper", CALQUE_FILTER{return changed(render, input, arguments, "upper", to_upper);
-}
-}
-, {"lower", CALQUE_FILTER{return changed(render, input, arguments, "lower", to_lower);
-}
-}
-, {"capitalize", CALQUE_FILTER{return changed(render, input, arguments, "capitalize", capitalize);
-}
-}
-, {"title", filter_title}, {"trim", CALQUE_FILTER{const Bound given("trim", arguments, {"chars"});
-const Value* characters = given.has(0) && !given[0]->is(Kind::none) ? given[0] : nullptr;
-if (characters && !characters->is(Kind::text)) type_error("strip arg must be None or str");
-const std::string text = text_of(render, input);
-return render.text(std::string(strip(text, characters, true, true)));
-}
-}
-, {"replace", CALQUE_FILTER{const Bound given("replace", arguments, {"old", "new", "count"}, 2);
-const bool all = !given.has(2) || given[2]->is(Kind::none);
-return render.text(replace(render.budget(), text_of(render, input), text_of(render, *given[0]), text_of(render, *given[1]),
-                           all ? -1 : to_index(*given[2])));
-}
-}
-, {"format", CALQUE_FILTER{if (!arguments.positional.empty() && !arguments.named.empty())
-                               fail("can't handle positional and keyword arguments at the same time");
-Value values = make_tuple(render.budget(), arguments.positional);
-if (!arguments.named.empty()) {
-  auto dict = std::make_shared<Dict>(render.budget());
-  for (const auto& [name, value] : arguments.named) dict->set(render.text(name), value);
-  values = Value(Kind::dict, dict);
-}
-return format_percent(render.budget(), to_text(render.budget(), input), values);
-}
-}
-, {"center", CALQUE_FILTER{const Bound given("center", arguments, {"width"});
-const Value center = *python_attribute(render.budget(), to_text(render.budget(), input), "center");
-return render.call(center, {{Value(integer_or(given[0], 80))}, {}});
-}
-}
-, {"indent", filter_indent}, {"int", filter_int}, {"float", filter_float}, {"round", filter_round},
-    {"truncate", filter_truncate}, {"tojson", filter_tojson}, {"urlencode", filter_urlencode},
-    {"filesizeformat", filter_filesizeformat}, {"wordcount", filter_wordcount}, {"striptags", filter_striptags},
-    {"attr", CALQUE_FILTER{const Bound given("attr", arguments, {"name"}, 1);
-if (!given[0]->is(Kind::text)) type_error("attribute name must be string");
-const std::string& name = given[0]->text().bytes;
-if (input.is(Kind::undefined)) undefined_error(input);
-if (auto found = python_attribute(render.budget(), input, name)) return *found;
-return render.undefined(std::string("'") + type_name(input) + " object' has no attribute " + repr_text(name));
-}
-}
-, {"random", CALQUE_FILTER{return (void)render, (void)input, (void)arguments, refuse("random");
-}
-}
-, {"urlize", CALQUE_FILTER{return (void)render, (void)input, (void)arguments, refuse("urlize");
-}
-}
-, {"xmlattr", CALQUE_FILTER{return (void)render, (void)input, (void)arguments, refuse("xmlattr");
-}
-}
-, {"wordwrap", CALQUE_FILTER{return (void)render, (void)input, (void)arguments, refuse("wordwrap");
-}
-}
-, {"pprint", CALQUE_FILTER{return (void)render, (void)input, (void)arguments, refuse("pprint");
-}
-}
-,
-}
-;
-const auto found = filters.find(name);
-return found == filters.end() ? nullptr : found->second;
+      {"abs", absolute},
+      {"default", filter_default},
+      {"d", filter_default},
+      {"escape", escape_text},
+      {"e", escape_text},
+      {"forceescape", filter_forceescape},
+      {"safe", filter_safe},
+      {"string", filter_string},
+      {"upper", filter_upper},
+      {"lower", filter_lower},
+      {"capitalize", filter_capitalize},
+      {"title", filter_title},
+      {"trim", filter_trim},
+      {"replace", filter_replace},
+      {"format", filter_format},
+      {"center", filter_center},
+      {"indent", filter_indent},
+      {"int", filter_int},
+      {"float", filter_float},
+      {"round", filter_round},
+      {"truncate", filter_truncate},
+      {"tojson", filter_tojson},
+      {"urlencode", filter_urlencode},
+      {"filesizeformat", filter_filesizeformat},
+      {"wordcount", filter_wordcount},
+      {"striptags", filter_striptags},
+      {"attr", filter_attr},
+      {"random", filter_random},
+      {"urlize", filter_urlize},
+      {"xmlattr", filter_xmlattr},
+      {"wordwrap", filter_wordwrap},
+      {"pprint", filter_pprint},
+  };
+  const auto found = filters.find(name);
+  return found == filters.end() ? nullptr : found->second;
 }
 
 }  // namespace calque::jinja

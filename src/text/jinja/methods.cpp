@@ -214,137 +214,261 @@ Value filled_with_zeros(Render& render, const Value& self, const Arguments& argu
   return render.text(out.take());
 }
 
-#define CALQUE_TEXT [](Render & render, const Value& self, const Arguments& arguments) -> Value
-#define CALQUE_CHANGED(function)                                               \
-  [](Render& render, const Value& self, const Arguments& arguments) -> Value { \
-    const Bound none(#function, arguments, {});                                \
-    render.budget().spend_bytes(8 * self.text().bytes.size());                 \
-    return render.text(function(self.text().bytes));                           \
-  }
-#define CALQUE_ASKED(expression)                                               \
-  [](Render& render, const Value& self, const Arguments& arguments) -> Value { \
-    const Bound none("str method", arguments, {});                             \
-    render.budget().spend_bytes(8 * self.text().bytes.size());                 \
-    return Value(bool{expression});                                            \
-  }
+// A method without arguments that answers with a text changed by `change`.
+Value changed_text(Render& render, const Value& self, const Arguments& arguments, const char* name,
+                   std::string (*change)(std::string_view)) {
+  const Bound none(name, arguments, {});
+  render.budget().spend_bytes(8 * self.text().bytes.size());
+  return render.text(change(self.text().bytes));
+}
+
+// A method without arguments that asks something of every character begins so.
+void begin_question(Render& render, const Value& self, const Arguments& arguments, const char* name) {
+  const Bound none(name, arguments, {});
+  render.budget().spend_bytes(8 * self.text().bytes.size());
+}
+
+Value text_capitalize(Render& render, const Value& self, const Arguments& arguments) {
+  return changed_text(render, self, arguments, "capitalize", capitalize);
+}
+
+Value text_lower(Render& render, const Value& self, const Arguments& arguments) {
+  return changed_text(render, self, arguments, "lower", to_lower);
+}
+
+Value text_casefold(Render& render, const Value& self, const Arguments& arguments) {
+  return changed_text(render, self, arguments, "casefold", to_lower);
+}
+
+Value text_upper(Render& render, const Value& self, const Arguments& arguments) {
+  return changed_text(render, self, arguments, "upper", to_upper);
+}
+
+Value text_title(Render& render, const Value& self, const Arguments& arguments) {
+  return changed_text(render, self, arguments, "title", title);
+}
+
+Value text_swapcase(Render& render, const Value& self, const Arguments& arguments) {
+  return changed_text(render, self, arguments, "swapcase", swap_case);
+}
+
+Value text_center(Render& render, const Value& self, const Arguments& arguments) {
+  return justified(render, self, arguments, 2);
+}
+
+Value text_ljust(Render& render, const Value& self, const Arguments& arguments) {
+  return justified(render, self, arguments, 0);
+}
+
+Value text_rjust(Render& render, const Value& self, const Arguments& arguments) {
+  return justified(render, self, arguments, 1);
+}
+
+Value text_strip(Render& render, const Value& self, const Arguments& arguments) {
+  return stripped(render, self, arguments, true, true);
+}
+
+Value text_lstrip(Render& render, const Value& self, const Arguments& arguments) {
+  return stripped(render, self, arguments, true, false);
+}
+
+Value text_rstrip(Render& render, const Value& self, const Arguments& arguments) {
+  return stripped(render, self, arguments, false, true);
+}
+
+Value text_split(Render& render, const Value& self, const Arguments& arguments) {
+  return split_text(render, self, arguments, false);
+}
+
+Value text_rsplit(Render& render, const Value& self, const Arguments& arguments) {
+  return split_text(render, self, arguments, true);
+}
+
+Value text_partition(Render& render, const Value& self, const Arguments& arguments) {
+  return parted(render, self, arguments, false);
+}
+
+Value text_rpartition(Render& render, const Value& self, const Arguments& arguments) {
+  return parted(render, self, arguments, true);
+}
+
+Value text_find(Render& render, const Value& self, const Arguments& arguments) {
+  return Value(found_at(render, self, arguments, false));
+}
+
+Value text_rfind(Render& render, const Value& self, const Arguments& arguments) {
+  return Value(found_at(render, self, arguments, true));
+}
+
+Value text_index(Render& render, const Value& self, const Arguments& arguments) {
+  return index_of(render, self, arguments, false);
+}
+
+Value text_rindex(Render& render, const Value& self, const Arguments& arguments) {
+  return index_of(render, self, arguments, true);
+}
+
+Value text_format(Render& render, const Value& self, const Arguments& arguments) {
+  return format_braces(render.budget(), self, arguments);
+}
+
+Value text_format_map(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("format_map", arguments, {"mapping"}, 1);
+  if (!given[0]->is(Kind::dict)) type_error("format_map() argument must be a mapping");
+  Arguments named;
+  for (const auto& [key, value] : given[0]->dict().items)
+    if (key.is(Kind::text)) named.named.emplace_back(key.text().bytes, value);
+  return format_braces(render.budget(), self, named);
+}
+
+Value text_startswith(Render& render, const Value& self, const Arguments& arguments) {
+  return any_of_texts(render, self, arguments, "startswith",
+                      [](std::string_view text, const std::string& part) { return text.starts_with(part); });
+}
+
+Value text_endswith(Render& render, const Value& self, const Arguments& arguments) {
+  return any_of_texts(render, self, arguments, "endswith",
+                      [](std::string_view text, const std::string& part) { return text.ends_with(part); });
+}
+
+Value text_count(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("count", arguments, {"sub", "start", "end"}, 1);
+  const std::string& wanted = text_argument(*given[0], "sub");
+  const Section part = section(render, self.text(), given[1], given[2]);
+  render.budget().spend_bytes(part.text.size());
+  if (wanted.empty()) return Value(part.exists ? static_cast<int64_t>(count_utf8(part.text)) + 1 : int64_t{0});
+  int64_t n = 0;
+  for (size_t at = part.text.find(wanted); at != std::string_view::npos; at = part.text.find(wanted, at + wanted.size()))
+    ++n;
+  return Value(n);
+}
+
+Value text_replace(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("replace", arguments, {"old", "new", "count"}, 2);
+  return render.text(replace(render.budget(), self.text().bytes, text_argument(*given[0], "replace() argument 1"),
+                             text_argument(*given[1], "replace() argument 2"), number_argument(given[2], -1)));
+}
+
+Value text_removeprefix(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("removeprefix", arguments, {"prefix"}, 1);
+  const std::string &text = self.text().bytes, &prefix = text_argument(*given[0], "removeprefix() argument");
+  return render.text(text.starts_with(prefix) ? text.substr(prefix.size()) : text);
+}
+
+Value text_removesuffix(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("removesuffix", arguments, {"suffix"}, 1);
+  const std::string &text = self.text().bytes, &suffix = text_argument(*given[0], "removesuffix() argument");
+  return render.text(text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text);
+}
+
+Value text_splitlines(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("splitlines", arguments, {"keepends"});
+  return texts(render, split_lines(self.text().bytes, given.has(0) && truth(*given[0])));
+}
+
+Value text_isspace(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isspace");
+  return Value(all_characters(self, is_python_space));
+}
+
+Value text_isalpha(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isalpha");
+  return Value(all_characters(self, [](char32_t c) { return UnicodeTable::instance().is_letter(c); }));
+}
+
+Value text_isdecimal(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isdecimal");
+  return Value(all_characters(self, [](char32_t c) { return (category_bit(c) & decimal_bits) != 0; }));
+}
+
+Value text_isdigit(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isdigit");
+  return Value(all_characters(self, is_digit_like));
+}
+
+Value text_isnumeric(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isnumeric");
+  return Value(all_characters(self, [](char32_t c) { return UnicodeTable::instance().is_number(c); }));
+}
+
+Value text_isalnum(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isalnum");
+  return Value(all_characters(self, [](char32_t c) {
+    const UnicodeTable& table = UnicodeTable::instance();
+    return table.is_letter(c) || table.is_number(c);
+  }));
+}
+
+Value text_isascii(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isascii");
+  return Value(self.text().ascii());
+}
+
+Value text_islower(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "islower");
+  return Value(has_case(self, lower_bits, upper_bits | title_bits));
+}
+
+Value text_isupper(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "isupper");
+  return Value(has_case(self, upper_bits, lower_bits | title_bits));
+}
+
+Value text_istitle(Render& render, const Value& self, const Arguments& arguments) {
+  begin_question(render, self, arguments, "istitle");
+  return Value(is_title(self));
+}
 
 const Methods& text_methods() {
-  static const Methods methods = {{"capitalize", CALQUE_CHANGED(capitalize)}, {"lower", CALQUE_CHANGED(to_lower)},
-                                  {"casefold", CALQUE_CHANGED(to_lower)}, {"upper", CALQUE_CHANGED(to_upper)},
-                                  {"title", CALQUE_CHANGED(title)}, {"swapcase", CALQUE_CHANGED(swap_case)},
-                                  {"center", CALQUE_TEXT{return justified(render, self, arguments, 2);
+  static const Methods methods = {
+      {"capitalize", text_capitalize},
+      {"lower", text_lower},
+      {"casefold", text_casefold},
+      {"upper", text_upper},
+      {"title", text_title},
+      {"swapcase", text_swapcase},
+      {"center", text_center},
+      {"ljust", text_ljust},
+      {"rjust", text_rjust},
+      {"strip", text_strip},
+      {"lstrip", text_lstrip},
+      {"rstrip", text_rstrip},
+      {"split", text_split},
+      {"rsplit", text_rsplit},
+      {"partition", text_partition},
+      {"rpartition", text_rpartition},
+      {"find", text_find},
+      {"rfind", text_rfind},
+      {"index", text_index},
+      {"rindex", text_rindex},
+      {"join", joined_texts},
+      {"expandtabs", expanded_tabs},
+      {"zfill", filled_with_zeros},
+      {"format", text_format},
+      {"format_map", text_format_map},
+      {"startswith", text_startswith},
+      {"endswith", text_endswith},
+      {"count", text_count},
+      {"replace", text_replace},
+      {"removeprefix", text_removeprefix},
+      {"removesuffix", text_removesuffix},
+      {"splitlines", text_splitlines},
+      {"isspace", text_isspace},
+      {"isalpha", text_isalpha},
+      {"isdecimal", text_isdecimal},
+      {"isdigit", text_isdigit},
+      {"isnumeric", text_isnumeric},
+      {"isalnum", text_isalnum},
+      {"isascii", text_isascii},
+      {"islower", text_islower},
+      {"isupper", text_isupper},
+      {"istitle", text_istitle},
+  };
+  return methods;
 }
-}  // namespace
-, {"ljust", CALQUE_TEXT{return justified(render, self, arguments, 0);
-}  // namespace calque::jinja
-}
-, {"rjust", CALQUE_TEXT{return justified(render, self, arguments, 1);
-}
-}
-, {"strip", CALQUE_TEXT{return stripped(render, self, arguments, true, true);
-}
-}
-, {"lstrip", CALQUE_TEXT{return stripped(render, self, arguments, true, false);
-}
-}
-, {"rstrip", CALQUE_TEXT{return stripped(render, self, arguments, false, true);
-}
-}
-, {"split", CALQUE_TEXT{return split_text(render, self, arguments, false);
-}
-}
-, {"rsplit", CALQUE_TEXT{return split_text(render, self, arguments, true);
-}
-}
-, {"partition", CALQUE_TEXT{return parted(render, self, arguments, false);
-}
-}
-, {"rpartition", CALQUE_TEXT{return parted(render, self, arguments, true);
-}
-}
-, {"find", CALQUE_TEXT{return Value(found_at(render, self, arguments, false));
-}
-}
-, {"rfind", CALQUE_TEXT{return Value(found_at(render, self, arguments, true));
-}
-}
-, {"index", CALQUE_TEXT{return index_of(render, self, arguments, false);
-}
-}
-, {"rindex", CALQUE_TEXT{return index_of(render, self, arguments, true);
-}
-}
-, {"join", joined_texts}, {"expandtabs", expanded_tabs}, {"zfill", filled_with_zeros},
-    {"format", CALQUE_TEXT{return format_braces(render.budget(), self, arguments);
-}
-}
-, {"format_map", CALQUE_TEXT{const Bound given("format_map", arguments, {"mapping"}, 1);
-if (!given[0]->is(Kind::dict)) type_error("format_map() argument must be a mapping");
-Arguments named;
-for (const auto& [key, value] : given[0]->dict().items)
-  if (key.is(Kind::text)) named.named.emplace_back(key.text().bytes, value);
-return format_braces(render.budget(), self, named);
-}
-}
-, {"startswith",
-   CALQUE_TEXT{return any_of_texts(render, self, arguments, "startswith",
-                                   [](std::string_view text, const std::string& part) { return text.starts_with(part); });
-}
-}
-, {"endswith",
-   CALQUE_TEXT{return any_of_texts(render, self, arguments, "endswith",
-                                   [](std::string_view text, const std::string& part) { return text.ends_with(part); });
-}
-}
-, {"count", CALQUE_TEXT{const Bound given("count", arguments, {"sub", "start", "end"}, 1);
-const std::string& wanted = text_argument(*given[0], "sub");
-const Section part = section(render, self.text(), given[1], given[2]);
-render.budget().spend_bytes(part.text.size());
-if (wanted.empty()) return Value(part.exists ? static_cast<int64_t>(count_utf8(part.text)) + 1 : int64_t{0});
-int64_t n = 0;
-for (size_t at = part.text.find(wanted); at != std::string_view::npos; at = part.text.find(wanted, at + wanted.size())) ++n;
-return Value(n);
-}
-}
-, {"replace", CALQUE_TEXT{const Bound given("replace", arguments, {"old", "new", "count"}, 2);
-return render.text(replace(render.budget(), self.text().bytes, text_argument(*given[0], "replace() argument 1"),
-                           text_argument(*given[1], "replace() argument 2"), number_argument(given[2], -1)));
-}
-}
-, {"removeprefix", CALQUE_TEXT{const Bound given("removeprefix", arguments, {"prefix"}, 1);
-const std::string &text = self.text().bytes, &prefix = text_argument(*given[0], "removeprefix() argument");
-return render.text(text.starts_with(prefix) ? text.substr(prefix.size()) : text);
-}
-}
-, {"removesuffix", CALQUE_TEXT{const Bound given("removesuffix", arguments, {"suffix"}, 1);
-const std::string &text = self.text().bytes, &suffix = text_argument(*given[0], "removesuffix() argument");
-return render.text(text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text);
-}
-}
-, {"splitlines", CALQUE_TEXT{const Bound given("splitlines", arguments, {"keepends"});
-return texts(render, split_lines(self.text().bytes, given.has(0) && truth(*given[0])));
-}
-}
-, {"isspace", CALQUE_ASKED(all_characters(self, is_python_space))},
-    {"isalpha", CALQUE_ASKED(all_characters(self, [](char32_t c) { return UnicodeTable::instance().is_letter(c); }))},
-    {"isdecimal", CALQUE_ASKED(all_characters(self, [](char32_t c) { return (category_bit(c) & decimal_bits) != 0; }))},
-    {"isdigit", CALQUE_ASKED(all_characters(self, is_digit_like))},
-    {"isnumeric", CALQUE_ASKED(all_characters(self, [](char32_t c) { return UnicodeTable::instance().is_number(c); }))},
-    {"isalnum", CALQUE_ASKED(all_characters(self,
-                                            [](char32_t c) {
-                                              const UnicodeTable& table = UnicodeTable::instance();
-                                              return table.is_letter(c) || table.is_number(c);
-                                            }))},
-    {"isascii", CALQUE_ASKED(self.text().ascii())},
-    {"islower", CALQUE_ASKED(has_case(self, lower_bits, upper_bits | title_bits))},
-    {"isupper", CALQUE_ASKED(has_case(self, upper_bits, lower_bits | title_bits))},
-    {"istitle", CALQUE_ASKED(is_title(self))},
-}
-;
-return methods;
-}
-#undef CALQUE_ASKED
-#undef CALQUE_CHANGED
+
+// The copy of an object that no template can change is the object.
+Value copied(Render&, const Value& self, const Arguments&) { return self; }
 
 Value view_of(Render& render, const Value& self, const Arguments& arguments, List::Style style) {
   const Bound none("dict method", arguments, {});
@@ -359,54 +483,55 @@ Value view_of(Render& render, const Value& self, const Arguments& arguments, Lis
   return {Kind::view, std::make_shared<List>(render.budget(), std::move(out), style)};
 }
 
+Value dict_items(Render& render, const Value& self, const Arguments& arguments) {
+  return view_of(render, self, arguments, List::Style::items);
+}
+
+Value dict_keys(Render& render, const Value& self, const Arguments& arguments) {
+  return view_of(render, self, arguments, List::Style::keys);
+}
+
+Value dict_values(Render& render, const Value& self, const Arguments& arguments) {
+  return view_of(render, self, arguments, List::Style::values);
+}
+
+Value dict_get(Render&, const Value& self, const Arguments& arguments) {
+  const Bound given("get", arguments, {"key", "default"}, 1);
+  if (const Value* found = self.dict().find(*given[0])) return *found;
+  return given.has(1) ? *given[1] : Value();
+}
+
 const Methods& dict_methods() {
-  static const Methods methods = {{"items", CALQUE_TEXT{return view_of(render, self, arguments, List::Style::items);
+  static const Methods methods = {
+      {"items", dict_items}, {"keys", dict_keys}, {"values", dict_values}, {"copy", copied}, {"get", dict_get},
+  };
+  return methods;
 }
+
+Value list_count(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("count", arguments, {"value"}, 1);
+  int64_t n = 0;
+  for (const Value& item : self.list().items) n += equal(render.budget(), item, *given[0]);
+  return Value(n);
 }
-, {"keys", CALQUE_TEXT{return view_of(render, self, arguments, List::Style::keys);
-}
-}
-, {"values", CALQUE_TEXT{return view_of(render, self, arguments, List::Style::values);
-}
-}
-, {"copy", CALQUE_TEXT{return (void)render, (void)arguments, self;
-}
-}
-, {"get", CALQUE_TEXT{(void)render;
-const Bound given("get", arguments, {"key", "default"}, 1);
-if (const Value* found = self.dict().find(*given[0])) return *found;
-return given.has(1) ? *given[1] : Value();
-}
-}
-,
-}
-;
-return methods;
+
+Value list_index(Render& render, const Value& self, const Arguments& arguments) {
+  const Bound given("index", arguments, {"value", "start", "stop"}, 1);
+  const auto& items = self.list().items;
+  const auto size = static_cast<int64_t>(items.size());
+  const auto clip = [size](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
+  for (int64_t i = clip(number_argument(given[1], 0)); i < clip(number_argument(given[2], size)); ++i)
+    if (equal(render.budget(), items[static_cast<size_t>(i)], *given[0])) return Value(i);
+  fail(repr(render.budget(), *given[0]) + " is not in list");
 }
 
 const Methods& list_methods() {
-  static const Methods methods = {{"copy", CALQUE_TEXT{return (void)render, (void)arguments, self;
-}
-}
-, {"count", CALQUE_TEXT{const Bound given("count", arguments, {"value"}, 1);
-int64_t n = 0;
-for (const Value& item : self.list().items) n += equal(render.budget(), item, *given[0]);
-return Value(n);
-}
-}
-, {"index", CALQUE_TEXT{const Bound given("index", arguments, {"value", "start", "stop"}, 1);
-const auto& items = self.list().items;
-const auto size = static_cast<int64_t>(items.size());
-const auto clip = [size](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
-for (int64_t i = clip(number_argument(given[1], 0)); i < clip(number_argument(given[2], size)); ++i)
-  if (equal(render.budget(), items[static_cast<size_t>(i)], *given[0])) return Value(i);
-fail(repr(render.budget(), *given[0]) + " is not in list");
-}
-}
-,
-}
-;
-return methods;
+  static const Methods methods = {
+      {"copy", copied},
+      {"count", list_count},
+      {"index", list_index},
+  };
+  return methods;
 }
 
 bool changes_object(const Value& value, std::string_view name) {

@@ -10,8 +10,6 @@
 namespace calque::jinja {
 namespace {
 
-#define CALQUE_FILTER [](Render & render, const Value& input, const Arguments& arguments) -> Value
-
 using Getter = std::function<Value(const Value&)>;
 
 bool truth_of(const Value* value) { return value && truth(*value); }
@@ -341,41 +339,64 @@ Value selected(Render& render, const Value& input, const Arguments& arguments, b
   });
 }
 
+Value filter_list(Render& render, const Value& input, const Arguments& arguments) {
+  const Bound none("list", arguments, {});
+  return make_list(render.budget(), collect(render.budget(), input));
+}
+
+Value filter_min(Render& render, const Value& input, const Arguments& arguments) {
+  return extreme(render, input, arguments, false);
+}
+
+Value filter_max(Render& render, const Value& input, const Arguments& arguments) {
+  return extreme(render, input, arguments, true);
+}
+
+Value filter_select(Render& render, const Value& input, const Arguments& arguments) {
+  return selected(render, input, arguments, true, false);
+}
+
+Value filter_reject(Render& render, const Value& input, const Arguments& arguments) {
+  return selected(render, input, arguments, false, false);
+}
+
+Value filter_selectattr(Render& render, const Value& input, const Arguments& arguments) {
+  return selected(render, input, arguments, true, true);
+}
+
+Value filter_rejectattr(Render& render, const Value& input, const Arguments& arguments) {
+  return selected(render, input, arguments, false, true);
+}
+
 }  // namespace
 
 FilterFunction find_sequence_filter(std::string_view name) {
   static const std::unordered_map<std::string_view, FilterFunction> filters = {
-      {"sort", filter_sort}, {"dictsort", filter_dictsort}, {"groupby", filter_groupby}, {"unique", filter_unique},
-      {"join", filter_join}, {"sum", filter_sum}, {"first", filter_first}, {"last", filter_last},
-      {"reverse", filter_reverse}, {"items", filter_items}, {"length", filter_length}, {"count", filter_length},
-      {"batch", filter_batch}, {"slice", filter_slice}, {"map", filter_map},
-      {"list", CALQUE_FILTER{const Bound none("list", arguments, {});
-  return make_list(render.budget(), collect(render.budget(), input));
-}
-}  // namespace calque::jinja
-, {"min", CALQUE_FILTER{return extreme(render, input, arguments, false);
-}
-}
-, {"max", CALQUE_FILTER{return extreme(render, input, arguments, true);
-}
-}
-, {"select", CALQUE_FILTER{return selected(render, input, arguments, true, false);
-}
-}
-, {"reject", CALQUE_FILTER{return selected(render, input, arguments, false, false);
-}
-}
-, {"selectattr", CALQUE_FILTER{return selected(render, input, arguments, true, true);
-}
-}
-, {"rejectattr", CALQUE_FILTER{return selected(render, input, arguments, false, true);
-}
-}
-,
-}
-;
-const auto found = filters.find(name);
-return found == filters.end() ? nullptr : found->second;
+      {"sort", filter_sort},
+      {"dictsort", filter_dictsort},
+      {"groupby", filter_groupby},
+      {"unique", filter_unique},
+      {"join", filter_join},
+      {"sum", filter_sum},
+      {"first", filter_first},
+      {"last", filter_last},
+      {"reverse", filter_reverse},
+      {"items", filter_items},
+      {"length", filter_length},
+      {"count", filter_length},
+      {"batch", filter_batch},
+      {"slice", filter_slice},
+      {"map", filter_map},
+      {"list", filter_list},
+      {"min", filter_min},
+      {"max", filter_max},
+      {"select", filter_select},
+      {"reject", filter_reject},
+      {"selectattr", filter_selectattr},
+      {"rejectattr", filter_rejectattr},
+  };
+  const auto found = filters.find(name);
+  return found == filters.end() ? nullptr : found->second;
 }
 
 }  // namespace calque::jinja

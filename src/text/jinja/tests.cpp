@@ -8,18 +8,18 @@
 namespace calque::jinja {
 namespace {
 
-#define CALQUE_TEST [](Render & render, const Value& value, const Arguments& arguments) -> bool
-// Of the value alone.
-#define CALQUE_PLAIN(expression)                                        \
-  [](Render&, const Value& value, const Arguments& arguments) -> bool { \
-    const Bound none("test", arguments, {});                            \
-    return expression;                                                  \
-  }
-#define CALQUE_COMPARED(comparison)                                            \
-  [](Render& render, const Value& value, const Arguments& arguments) -> bool { \
-    const Bound given("test", arguments, {"other"}, 1);                        \
-    return compare(render.budget(), Comparison::comparison, value, *given[0]); \
-  }
+// A test of the value alone.
+template <auto test>
+bool plain(Render&, const Value& value, const Arguments& arguments) {
+  const Bound none("test", arguments, {});
+  return test(value);
+}
+
+template <Comparison comparison>
+bool compared(Render& render, const Value& value, const Arguments& arguments) {
+  const Bound given("test", arguments, {"other"}, 1);
+  return compare(render.budget(), comparison, value, *given[0]);
+}
 
 bool divides(Render& render, const Value& value, const Value& by, int64_t rest) {
   return equal(render.budget(), apply(render.budget(), BinaryOperator::modulo, value, by), Value(rest));
@@ -42,60 +42,88 @@ bool test_callable(Render&, const Value& value, const Arguments& arguments) {
   return value.is(Kind::function) || value.is(Kind::loop) || value.is(Kind::undefined);
 }
 
+bool test_lower(Render& render, const Value& value, const Arguments& arguments) {
+  const Bound none("lower", arguments, {});
+  return asks_text(render, value, "islower");
+}
+
+bool test_upper(Render& render, const Value& value, const Arguments& arguments) {
+  const Bound none("upper", arguments, {});
+  return asks_text(render, value, "isupper");
+}
+
+bool test_odd(Render& render, const Value& value, const Arguments& arguments) {
+  const Bound none("odd", arguments, {});
+  return divides(render, value, Value(int64_t{2}), 1);
+}
+
+bool test_even(Render& render, const Value& value, const Arguments& arguments) {
+  const Bound none("even", arguments, {});
+  return divides(render, value, Value(int64_t{2}), 0);
+}
+
+bool test_divisibleby(Render& render, const Value& value, const Arguments& arguments) {
+  const Bound given("divisibleby", arguments, {"num"}, 1);
+  return divides(render, value, *given[0], 0);
+}
+
+bool test_sameas(Render&, const Value& value, const Arguments& arguments) {
+  const Bound given("sameas", arguments, {"other"}, 1);
+  return value.same_as(*given[0]);
+}
+
+bool test_filter(Render& render, const Value& value, const Arguments&) {
+  return is_known_filter(str(render.budget(), value));
+}
+
+bool test_test(Render& render, const Value& value, const Arguments&) { return is_known_test(str(render.budget(), value)); }
+
 }  // namespace
 
 TestFunction find_test(std::string_view name) {
   static const std::unordered_map<std::string_view, TestFunction> tests = {
-      {"defined", CALQUE_PLAIN(!value.is(Kind::undefined))}, {"undefined", CALQUE_PLAIN(value.is(Kind::undefined))},
-      {"none", CALQUE_PLAIN(value.is(Kind::none))}, {"boolean", CALQUE_PLAIN(value.is(Kind::boolean))},
-      {"true", CALQUE_PLAIN(value.is(Kind::boolean) && value.boolean())},
-      {"false", CALQUE_PLAIN(value.is(Kind::boolean) && !value.boolean())},
-      {"integer", CALQUE_PLAIN(value.is(Kind::integer))}, {"float", CALQUE_PLAIN(value.is(Kind::floating))},
-      {"number", CALQUE_PLAIN(value.is_number())}, {"string", CALQUE_PLAIN(value.is(Kind::text))},
-      {"mapping", CALQUE_PLAIN(value.is(Kind::dict))}, {"sequence", CALQUE_PLAIN(has_items(value))},
-      {"iterable", CALQUE_PLAIN(is_iterable(value))}, {"callable", test_callable},
-      {"escaped", CALQUE_PLAIN(value.is(Kind::text) && value.text().safe)},
-      {"lower", CALQUE_TEST{const Bound none("lower", arguments, {});
-  return asks_text(render, value, "islower");
-}
-}  // namespace calque::jinja
-, {"upper", CALQUE_TEST{const Bound none("upper", arguments, {});
-return asks_text(render, value, "isupper");
-}
-}
-, {"odd", CALQUE_TEST{const Bound none("odd", arguments, {});
-return divides(render, value, Value(int64_t{2}), 1);
-}
-}
-, {"even", CALQUE_TEST{const Bound none("even", arguments, {});
-return divides(render, value, Value(int64_t{2}), 0);
-}
-}
-, {"divisibleby", CALQUE_TEST{const Bound given("divisibleby", arguments, {"num"}, 1);
-return divides(render, value, *given[0], 0);
-}
-}
-, {"sameas", CALQUE_TEST{(void)render;
-const Bound given("sameas", arguments, {"other"}, 1);
-return value.same_as(*given[0]);
-}
-}
-, {"filter", CALQUE_TEST{return (void)arguments, is_known_filter(str(render.budget(), value));
-}
-}
-, {"test", CALQUE_TEST{return (void)arguments, is_known_test(str(render.budget(), value));
-}
-}
-, {"in", CALQUE_COMPARED(in)}, {"==", CALQUE_COMPARED(equal)}, {"eq", CALQUE_COMPARED(equal)},
-    {"equalto", CALQUE_COMPARED(equal)}, {"!=", CALQUE_COMPARED(not_equal)}, {"ne", CALQUE_COMPARED(not_equal)},
-    {">", CALQUE_COMPARED(greater)}, {"gt", CALQUE_COMPARED(greater)}, {"greaterthan", CALQUE_COMPARED(greater)},
-    {">=", CALQUE_COMPARED(greater_equal)}, {"ge", CALQUE_COMPARED(greater_equal)}, {"<", CALQUE_COMPARED(less)},
-    {"lt", CALQUE_COMPARED(less)}, {"lessthan", CALQUE_COMPARED(less)}, {"<=", CALQUE_COMPARED(less_equal)},
-    {"le", CALQUE_COMPARED(less_equal)},
-}
-;
-const auto found = tests.find(name);
-return found == tests.end() ? nullptr : found->second;
+      {"defined", plain<[](const Value& value) { return !value.is(Kind::undefined); }>},
+      {"undefined", plain<[](const Value& value) { return value.is(Kind::undefined); }>},
+      {"none", plain<[](const Value& value) { return value.is(Kind::none); }>},
+      {"boolean", plain<[](const Value& value) { return value.is(Kind::boolean); }>},
+      {"true", plain<[](const Value& value) { return value.is(Kind::boolean) && value.boolean(); }>},
+      {"false", plain<[](const Value& value) { return value.is(Kind::boolean) && !value.boolean(); }>},
+      {"integer", plain<[](const Value& value) { return value.is(Kind::integer); }>},
+      {"float", plain<[](const Value& value) { return value.is(Kind::floating); }>},
+      {"number", plain<[](const Value& value) { return value.is_number(); }>},
+      {"string", plain<[](const Value& value) { return value.is(Kind::text); }>},
+      {"mapping", plain<[](const Value& value) { return value.is(Kind::dict); }>},
+      {"sequence", plain<has_items>},
+      {"iterable", plain<is_iterable>},
+      {"callable", test_callable},
+      {"escaped", plain<[](const Value& value) { return value.is(Kind::text) && value.text().safe; }>},
+      {"lower", test_lower},
+      {"upper", test_upper},
+      {"odd", test_odd},
+      {"even", test_even},
+      {"divisibleby", test_divisibleby},
+      {"sameas", test_sameas},
+      {"filter", test_filter},
+      {"test", test_test},
+      {"in", compared<Comparison::in>},
+      {"==", compared<Comparison::equal>},
+      {"eq", compared<Comparison::equal>},
+      {"equalto", compared<Comparison::equal>},
+      {"!=", compared<Comparison::not_equal>},
+      {"ne", compared<Comparison::not_equal>},
+      {">", compared<Comparison::greater>},
+      {"gt", compared<Comparison::greater>},
+      {"greaterthan", compared<Comparison::greater>},
+      {">=", compared<Comparison::greater_equal>},
+      {"ge", compared<Comparison::greater_equal>},
+      {"<", compared<Comparison::less>},
+      {"lt", compared<Comparison::less>},
+      {"lessthan", compared<Comparison::less>},
+      {"<=", compared<Comparison::less_equal>},
+      {"le", compared<Comparison::less_equal>},
+  };
+  const auto found = tests.find(name);
+  return found == tests.end() ? nullptr : found->second;
 }
 
 }  // namespace calque::jinja

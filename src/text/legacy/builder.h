@@ -23,6 +23,7 @@ class LegacyBuilder {
       : settings(std::move(given)), class_name_(std::move(class_name)) {}
 
   LegacySettings settings;
+  bool cleans_up = false;  // whether decoded texts lose spaces where the settings do not say
   TokenizerDocument document;
 
   // ---- arguments

@@ -157,6 +157,10 @@ void build_plbart(LegacyBuilder& b) {
   for (const std::string& language : languages) b.document.vocabulary.push(code_of(language));
   if (base) b.document.vocabulary.push("<mask>");
   set_pieces(b, own, 3);
+  for (const std::string& language : languages) b.document.add({.content = code_of(language), .special = true});
+  b.document.decoder =
+      decoder_sequence({replace_text("▁", " "), R"({"type": "Fuse"})", replace_expression(R"(\A\s+|\s+\z)", "")});
+  b.cleans_up = true;
   b.finish();
   std::optional<std::string> source = b.settings.text("src_lang");
   if (!source && !base) source = "en_XX";

@@ -164,6 +164,7 @@ LegacyTokenizer read_legacy_tokenizer(const std::filesystem::path& folder) {
   LegacyBuilder builder(std::move(settings), out.class_name);
   found.build(builder);
   out.json = builder.document.text();
+  out.clean_up_spaces = builder.settings.flag("clean_up_tokenization_spaces", builder.cleans_up);
   for (const auto& [role, token] : builder.settings.roles)
     if (token) out.special_tokens[role.substr(0, role.find('_'))] = token->token.content;
   return out;

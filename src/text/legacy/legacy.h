@@ -13,6 +13,7 @@ struct LegacyTokenizer {
   std::string class_name;                                          // of transformers, such as "BertTokenizer"
   std::string json;                                                // a tokenizer.json
   std::map<std::string, std::string, std::less<>> special_tokens;  // by role: "bos", "eos", ...
+  bool clean_up_spaces = false;                                    // of texts that are decoded
 };
 
 LegacyTokenizer read_legacy_tokenizer(const std::filesystem::path& folder);

@@ -1,10 +1,12 @@
 // Classes of Python alone whose vocabulary has words, or parts of them with "@@" behind; and the characters of a CTC head.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "calque/base/error.h"
 #include "calque/file/json.h"
 #include "text/legacy/classes.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace calque {
@@ -48,14 +50,31 @@ std::string subword_decoder() {
       {R"({"type": "WordPiece", "prefix": " ", "cleanup": false})", R"({"type": "Fuse"})", replace_text("@@ ", "")});
 }
 
-// As Python's lower() does: a sigma at the end of a word is written otherwise.
-constexpr const char* final_sigma = R"((?<=[\p{Lu}\p{Ll}\p{Lt}])Σ(?![\p{Lu}\p{Ll}\p{Lt}]))";
+std::string ranges_of(std::span<const CharRange> ranges, std::string_view but) {
+  std::string out;
+  for (const CharRange& range : ranges) {
+    if (range.first < 0x80 && but.find(static_cast<char>(range.first)) != std::string_view::npos) continue;
+    append_utf8(out, range.first);
+    out += '-';
+    append_utf8(out, range.last);
+  }
+  return out;
+}
+
+// Lower case as Python's lower() makes it of words that `between` are cut at: a sigma at the end of a word is written otherwise.
+std::vector<std::string> python_lower(std::string_view between = {}) {
+  const std::string cased = R"([\p{Lu}\p{Ll}\p{Lt})" + ranges_of(cased_symbols, {}) + "]";
+  const std::string ignored = R"([\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk})" + ranges_of(case_ignorable_signs, between) + "]*";
+  return {replace_expression(cased + ignored + "\\K\u03A3(?!" + ignored + cased + ")", "\u03C2"),
+          R"({"type": "Lowercase"})"};
+}
 
 void build_blenderbot_small(LegacyBuilder& b) {
   b.defaults({{"bos_token", "__start__"}, {"eos_token", "__end__"}, {"unk_token", "__unk__"}, {"pad_token", "__null__"}});
   b.document.model = subword_model(b, true);
-  b.document.normalizer = normalizer_sequence({replace_expression(R"((?<=[^\s'])\n)", " __newln__ "),
-                                               replace_expression(final_sigma, "ς"), R"({"type": "Lowercase"})"});
+  std::vector<std::string> normalizers = python_lower(".'");
+  normalizers.insert(normalizers.begin(), replace_expression(R"((?<=[^\s'])\n)", " __newln__ "));
+  b.document.normalizer = normalizer_sequence(normalizers);
   b.document.pre_tokenizer = split_expression(R"('|[.,!?()]?[^\s.,!?()']+|[.,!?()])", "Removed", true);
   b.document.decoder = subword_decoder();
   b.finish();
@@ -64,8 +83,7 @@ void build_blenderbot_small(LegacyBuilder& b) {
 void build_speech_to_text_2(LegacyBuilder& b) {
   b.defaults({{"bos_token", "<s>"}, {"pad_token", "<pad>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}});
   b.document.model = subword_model(b, false);
-  if (b.settings.flag("do_lower_case", false))
-    b.document.normalizer = normalizer_sequence({replace_expression(final_sigma, "ς"), R"({"type": "Lowercase"})"});
+  if (b.settings.flag("do_lower_case", false)) b.document.normalizer = normalizer_sequence(python_lower());
   b.document.pre_tokenizer = split_expression(R"([\s\x1c-\x1f]+)", "Removed", false);
   b.document.decoder = subword_decoder();
   b.finish();

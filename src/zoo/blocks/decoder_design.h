@@ -39,7 +39,7 @@ enum class QueryNorm {
 enum class Projection {
   separate,  // q_proj, k_proj, v_proj
   joined,    // qkv_proj: all queries, all keys, all values
-  by_head,   // query_key_value: of each head its query, key and value
+  by_head,   // query_key_value: of each head of keys its queries, its key and its value
 };
 
 enum class Turning {
@@ -52,7 +52,8 @@ struct AttentionDesign {
   const char* name = "self_attn";
   int64_t heads = 1, key_heads = 1, head_size = 1;
   Projection projection = Projection::separate;
-  bool bias = false;  // of queries, keys and values
+  bool repeats_keys = false;  // as many keys and values as queries go to the cache
+  bool bias = false;          // of queries, keys and values
   const char* output = "o_proj";
   bool output_bias = false;
   std::optional<double> scale = std::nullopt;
@@ -115,6 +116,7 @@ struct LayerDesign {
 struct DecoderDesign {
   std::string names;            // what the names of its classes begin with, "transformers.models.llama.modeling_llama.Llama"
   const char* model = "Model";  // and end with
+  const char* prefix = "model";  // of the base model's weights in checkpoints
   const char* layer = "DecoderLayer";
   const char* norm_class = "RMSNorm";
   const char* router_class = "TopKRouter";
@@ -127,6 +129,7 @@ struct DecoderDesign {
   // Norms around attention and feed-forward. In parallel, both read the state before the layer; without a norm of its own the
   // feed-forward reads what attention reads.
   bool parallel = false;
+  bool adds_parts_first = false;  // in parallel: to each other, before dropout and the state
   const char* before_attention = "input_layernorm";
   const char* after_attention = nullptr;
   const char* before_feed_forward = "post_attention_layernorm";
@@ -138,7 +141,9 @@ struct DecoderDesign {
 
   std::vector<LayerDesign> layers = {};
   std::vector<RotaryOptions> rotary = {{}};
+  bool alibi = false;  // distances instead of angles
 
+  const char* blocks = "layers";
   const char* embeddings = "embed_tokens";
   bool padding_row = true;         // the embedding knows which row is padding
   bool scaled_embeddings = false;  // by the square root of the hidden size, in the embedding

@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "calque/nn/init.h"
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/tensor/finfo.h"
+#include "zoo/blocks/alibi.h"
 #include "zoo/blocks/child_if.h"
 
 namespace calque {
@@ -13,8 +15,10 @@ namespace calque {
 DecoderLayer::DecoderLayer(const Config& c, const DecoderDesign& design, size_t layer)
     : NamedModule(design.names + design.layer),
       parallel_(design.parallel),
+      adds_parts_first_(design.adds_parts_first),
       one_dropout_(design.attention_dropout && design.attention_dropout == design.feed_forward_dropout),
       residual_scale_(design.residual_scale),
+      residual_dropout_(design.residual_dropout),
       attention_(child_if<DecoderAttention>(!design.latent, *this, design.attention.name, c, design, layer)),
       latent_(child_if<LatentAttention>(design.latent.has_value(), *this, design.attention.name, c, design)),
       feed_forward_(child_if<DecoderFeedForward>(!design.layers[layer].experts, *this, "mlp", design.names + "MLP",
@@ -47,7 +51,11 @@ DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine
       attention_ ? (*attention_)(read, cosine, sine, mask, past, eager) : (*latent_)(read, cosine, sine, mask, past, eager);
   attended = after_attention_(attended);
   if (attention_dropout_) attended = (*attention_dropout_)(attended);
-  if (parallel_) return {x + attended + fed_forward(before_feed_forward_ ? before_feed_forward_(x) : read), weights, now};
+  if (parallel_) {
+    const Tensor fed = fed_forward(before_feed_forward_ ? before_feed_forward_(x) : read);
+    if (adds_parts_first_) return {x + functional::dropout(fed + attended, residual_dropout_, training()), weights, now};
+    return {x + attended + fed, weights, now};
+  }
   const Tensor y = added(x, attended);
   return {added(y, fed_forward(before_feed_forward_(y))), weights, now};
 }
@@ -76,7 +84,7 @@ DecoderModel::DecoderModel(const Config& c, const DecoderDesign& given)
     : PretrainedModel(c),
       design(given),
       embeddings(embeddings_of(*this, c, design)),
-      layers(child<ModuleList>("layers")),
+      layers(child<ModuleList>(design.blocks)),
       norm(*this, design.last_norm, design, c.integer("hidden_size")),
       dropout(child_if<Dropout>(design.embeddings_dropout != nullptr, *this, design.embeddings_dropout,
                                 design.embeddings_dropout_rate)) {
@@ -86,6 +94,8 @@ DecoderModel::DecoderModel(const Config& c, const DecoderDesign& given)
     const int64_t size = design.latent ? design.latent->turned_size : design.attention.head_size;
     rotary.push_back(child<RotaryEmbedding>(name, c, size, design.rotary[i]));
   }
+  if (design.alibi)
+    slopes.emplace(register_constant("alibi_slopes", alibi_slopes(design.attention.heads).to(DType::bfloat16)));
   for (size_t i = 0; i < design.layers.size(); ++i) layers->emplace<DecoderLayer>(c, design, i);
 }
 
@@ -125,9 +135,20 @@ SymInt DecoderModel::tokens_before(const ModelInputs& in, const Tensor& embeds) 
 
 AttentionMask DecoderModel::mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past,
                                     const Tensor& embeds, const Tensor& attention_mask) const {
-  return causal_mask(
-      embeds, attention_mask,
-      {.past = past, .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0), .window = layer.window});
+  return causal_mask(embeds, attention_mask,
+                     {.past = past,
+                      .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0),
+                      .window = layer.window,
+                      .explicit_mask = slopes.has_value()});
+}
+
+// The distances as numbers of 16 bits, which is how they are trained with. Eager attention adds them twice, to the scores and with the
+// mask, since transformers 5 does.
+AttentionMask DecoderModel::with_distances(const AttentionMask& mask, const SymInt& past, const Tensor& embeds,
+                                           const Tensor& attention_mask, bool eager) const {
+  const Tensor wide = (*slopes)->to(DType::bfloat16).view({1, -1, 1, 1}) * alibi_positions(embeds, attention_mask, past);
+  const Tensor scaled = wide.to(embeds.dtype()) / std::sqrt(static_cast<double>(design.attention.head_size));
+  return {where(mask.mask, eager ? scaled * 2 : scaled, lowest_finite(embeds.dtype())), false};
 }
 
 ModelOutput DecoderModel::forward(const ModelInputs& in) {
@@ -142,6 +163,7 @@ ModelOutput DecoderModel::forward(const ModelInputs& in) {
     std::optional<AttentionMask>& mask = design.layers[i].window ? windowed : whole;
     if (!mask) mask = mask_of(design.layers[i], before.layer(i), past, embeds, in[arg::attention_mask]);
   }
+  if (slopes) whole = with_distances(*whole, past, embeds, in[arg::attention_mask], eager);
   if (dropout) embeds = (*dropout)(embeds);
   std::vector<std::tuple<Tensor, Tensor>> angles;
   for (const Child<RotaryEmbedding>& one : rotary) angles.push_back(one(embeds, positions));
@@ -149,7 +171,7 @@ ModelOutput DecoderModel::forward(const ModelInputs& in) {
   LayerOutputs outputs(*this, in);
   const Tensor x = outputs.run<DecoderLayer>(*layers, embeds, [&](DecoderLayer& layer, const Tensor& state, size_t i) {
     const LayerDesign& how = design.layers[i];
-    const auto& [cosine, sine] = angles[static_cast<size_t>(std::max(how.rotary, 0))];
+    const auto [cosine, sine] = how.rotary < 0 ? std::tuple<Tensor, Tensor>() : angles[static_cast<size_t>(how.rotary)];
     return layer(state, cosine, sine, how.window ? *windowed : *whole, before.layer(i), eager);
   });
   KeyValueCache& cache = outputs.cache;

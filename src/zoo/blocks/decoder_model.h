@@ -29,8 +29,8 @@ struct DecoderLayer : NamedModule<DecoderLayer> {
   Tensor fed_forward(const Tensor& x) const;
   Tensor added(const Tensor& x, const Tensor& more) const;
 
-  bool parallel_, one_dropout_;
-  double residual_scale_;
+  bool parallel_, adds_parts_first_, one_dropout_;
+  double residual_scale_, residual_dropout_;
   std::optional<Child<DecoderAttention>> attention_;
   std::optional<Child<LatentAttention>> latent_;
   std::optional<Child<DecoderFeedForward>> feed_forward_;
@@ -56,7 +56,7 @@ struct DecoderModel : PretrainedModel, OwnWeightForm {
   ModelOutput forward(const ModelInputs& in) override;
   std::string type_name() const override { return design.names + design.model; }
   std::span<const ModelArgument> arguments() const override { return forward_arguments; }
-  std::string base_model_prefix() const override { return "model"; }
+  std::string base_model_prefix() const override { return design.prefix; }
   std::vector<std::string> no_split_modules() const override;
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return design.unexpected; }
   WeightForm weight_form() const override { return design.form; }
@@ -70,6 +70,7 @@ struct DecoderModel : PretrainedModel, OwnWeightForm {
   NormSlot norm;
   std::vector<Child<RotaryEmbedding>> rotary;
   std::optional<Child<Dropout>> dropout;
+  std::optional<Constant> slopes;  // of ALiBi
 
  protected:
   std::shared_ptr<Module> copy_self() const override;
@@ -78,6 +79,8 @@ struct DecoderModel : PretrainedModel, OwnWeightForm {
   SymInt tokens_before(const ModelInputs& in, const Tensor& embeds) const;
   AttentionMask mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past, const Tensor& embeds,
                         const Tensor& attention_mask) const;
+  AttentionMask with_distances(const AttentionMask& mask, const SymInt& past, const Tensor& embeds,
+                               const Tensor& attention_mask, bool eager) const;
 };
 
 std::unique_ptr<PretrainedModel> decoder_model(const Config& config, const DecoderDesign& design);

@@ -119,8 +119,13 @@ DecoderAttention::Heads DecoderAttention::projected(const Tensor& x) const {
   }
   const Tensor all = (*joined)(x);
   if (design.projection == Projection::by_head) {
-    const std::vector<Tensor> parts = all.view({batch, length, heads, 3 * size}).chunk(3, -1);
-    return {parts[0], parts[1], parts[2]};
+    const int64_t each = heads / key_heads;
+    const Tensor groups = all.view({batch, length, key_heads, each + 2, size});
+    const auto repeated = [&](const Tensor& x) {
+      return design.repeats_keys ? x.expand({-1, -1, -1, each, -1}).reshape({batch, length, heads, size}) : x.squeeze(3);
+    };
+    return {groups.slice(3, 0, each).reshape({batch, length, heads, size}), repeated(groups.slice(3, each, each + 1)),
+            repeated(groups.slice(3, each + 1))};
   }
   const int64_t keys_from = heads * size, values_from = keys_from + key_heads * size;
   return {split(all.slice(-1, 0, keys_from), heads), split(all.slice(-1, keys_from, values_from), key_heads),

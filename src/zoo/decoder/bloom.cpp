@@ -1,7 +1,4 @@
 // BLOOM: no position embeddings; scores sink with the distance of the key, by another slope for each head (ALiBi).
-#include <cmath>
-
-#include "calque/base/error.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -10,27 +7,14 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/aten/activation.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
-#include "calque/op/aten/scans.h"
+#include "zoo/blocks/alibi.h"
 #include "zoo/blocks/attention.h"
 #include "zoo/heads/decoder_heads.h"
 
 namespace calque::bloom {
 
 namespace {
-
-// Powers of 2^(-8/n) for n heads; where n is no power of two, those of the next smaller one, then every other one of the
-// next larger.
-Tensor alibi_slopes(int64_t heads) {
-  const int64_t lower = int64_t{1} << static_cast<int64_t>(std::floor(std::log2(static_cast<double>(heads))));
-  const auto base = [](int64_t n) { return std::exp2(-std::exp2(-(std::log2(static_cast<double>(n)) - 3))); };
-  std::vector<float> slopes;
-  for (int64_t i = 1; i <= lower; ++i) slopes.push_back(std::pow(static_cast<float>(base(lower)), static_cast<float>(i)));
-  for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
-    slopes.push_back(std::pow(static_cast<float>(base(2 * lower)), static_cast<float>(i)));
-  return tensor_of<float>(slopes, {heads});
-}
 
 // A Linear over slices of its input that are summed, without its bias: how BLOOM was trained on several devices.
 Tensor sliced_linear(const Tensor& x, const Tensor& weight, int64_t slices) {
@@ -159,30 +143,19 @@ struct BloomModel : ModelOf<BloomModel, BloomPretrained> {
   }
 
   ModelOutput forward(const ModelInputs& in) override {
-    if (in[arg::attention_mask].defined() && in[arg::attention_mask].dim() != 2)
-      throw UserError("BloomModel: attention_mask has " + std::to_string(in[arg::attention_mask].dim()) +
-                      " dimensions, expected 2 (batch, length): distances are counted over what it keeps");
     const Tensor embeds = embedded(in, word_embeddings);
     const SymInt past = in[arg::past_key_values].length();
     const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
+    const Tensor distances = alibi_positions(embeds, in[arg::attention_mask], past);
     const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
 
     Tensor x = word_embeddings_layernorm(embeds);
-    const Tensor alibi = distances(embeds, in[arg::attention_mask], past).to(x.dtype());
+    const Tensor alibi = (slopes->view({1, -1, 1, 1}) * distances).to(x.dtype());
     LayerOutputs outputs(*this, in);
     x = outputs.run<BloomBlock>(*h, x, [&](BloomBlock& block, const Tensor& state, size_t i) {
       return block(state, alibi, mask, in[arg::past_key_values].layer(i), head_mask_of_layer(in[arg::head_mask], i), eager);
     });
     return outputs.with_last(ln_f(x));
-  }
-  // What is added to the scores, [batch or 1, heads, 1, keys]: a softmax does not see that a row of it has no zero.
-  Tensor distances(const Tensor& embeds, const Tensor& attention_mask, const SymInt& past) const {
-    const Tensor column = slopes->view({1, -1, 1, 1});
-    if (!attention_mask.defined())
-      return column * arange(past + embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
-    const Tensor kept = attention_mask.dtype() == DType::bool_ ? attention_mask.to(DType::int64) : attention_mask;
-    const Tensor positions = (cumsum(kept, -1) - 1) * kept;
-    return column * positions.unsqueeze(1).unsqueeze(1);
   }
 
   Child<Embedding>* input_embeddings() override { return &word_embeddings; }

@@ -9,6 +9,7 @@ constexpr const char* names = "transformers.models.gpt_neox.modeling_gpt_neox.GP
 
 DecoderDesign design(const Config& c) {
   DecoderDesign out{.names = names,
+                    .prefix = "gpt_neox",
                     .layer = "Layer",
                     .norm = {NormKind::layer, c.number("layer_norm_eps")},
                     .attention = attention_design(c),

@@ -233,7 +233,7 @@ struct T5ForSequenceClassification : T5Base<T5ForSequenceClassification> {
         classification_head(child<Seq2SeqClassificationHead>("classification_head", style.type("ClassificationHead"),
                                                              c.integer("d_model"), num_labels(c),
                                                              c.number("classifier_dropout"))) {}
-  // The end of the text is what it reads; the decoder's input it makes itself.
+  // It reads the state at the end of the text, and makes the decoder's input itself.
   ModelInputs example_inputs(const ExampleSizes& sizes) const override {
     return with_ends_of_text(example_tokens(*this, {sizes.batch, sizes.length}), config());
   }
@@ -298,7 +298,7 @@ struct T5ForQuestionAnswering : T5EncoderDecoder<T5ForQuestionAnswering> {
   static constexpr std::span<const ModelArgument> forward_arguments = seq2seq_answer_arguments;
   T5ForQuestionAnswering(const T5Style& style, const std::string& name, const Config& c)
       : T5EncoderDecoder(style, name, c), qa_outputs(child<Linear>("qa_outputs", c.integer("d_model"), num_labels(c))) {}
-  // The decoder's input it makes itself.
+  // Without the decoder's ids, which the model makes of input_ids.
   ModelInputs example_inputs(const ExampleSizes& sizes) const override {
     return example_tokens(*this, {sizes.batch, sizes.length});
   }

@@ -199,7 +199,7 @@ void panel_step(const Attention<BFloat16>& g, int64_t batch, Panel<float>& panel
 
 int64_t padded_dim(int64_t dim) { return round_up(dim, 32); }
 
-int64_t scratch_numbers(int64_t head_dim, int64_t value_dim) {
+int64_t amx_scratch_numbers(int64_t head_dim, int64_t value_dim) {
   const int64_t dim = padded_dim(head_dim), out_dim = padded_dim(value_dim);
   const int64_t lanes = avx512::attention_bfloat16.scratch_numbers(head_dim, value_dim);
   const int64_t own = key_block * width_most + key_block / 2 * width_most + key_block * (dim + out_dim) / 2 +
@@ -265,7 +265,7 @@ void rows(const Attention<BFloat16>& g, int64_t batch, int64_t kv_head, int64_t 
 }  // namespace
 
 namespace avx512 {
-const AttentionKernels<BFloat16> attention_amx = {rows, scratch_numbers, amx_panels_at_once* width_most, width_most};
+const AttentionKernels<BFloat16> attention_amx = {rows, amx_scratch_numbers, amx_panels_at_once* width_most, width_most};
 }  // namespace avx512
 
 }  // namespace calque

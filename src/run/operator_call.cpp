@@ -1,0 +1,189 @@
+#include "run/operator_call.h"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "calque/base/error.h"
+#include "calque/op/bind_arguments.h"
+#include "calque/op/mode.h"
+
+namespace calque::run {
+namespace {
+
+// What no kernel takes: fake tensors, symbolic numbers, other devices than the CPU.
+bool is_without_data(const Value& v) {
+  if (v.is_tensor()) return v.to_tensor().is_fake();
+  if (v.kind() == Value::Kind::device) return v.to_device().type != DeviceType::cpu;
+  if (v.is_sequence()) return std::any_of(v.to_items().begin(), v.to_items().end(), is_without_data);
+  return v.expr() != nullptr;
+}
+
+std::vector<const ArgumentType*> argument_types(const Operator& op) {
+  if (!op.has_kernel())
+    throw UserError(ErrorKind::unsupported_operator, op.name() + ": registered without an implementation");
+  const ArgumentList& given = (op.base() ? *op.base() : op).calls().arguments;
+  std::vector<const ArgumentType*> types(given.types, given.types + given.count);
+  types.resize(std::max(types.size(), op.base() ? op.schema().arguments.size() : 0),
+               &Argument<const Tensor&>::type);  // out=
+  return types;
+}
+
+bool is_alone(const Tensor& t) {
+  const Storage& s = *t.storage();
+  return t.use_count() == 1 && t.storage().use_count() == 1 && !s.is_borrowed() && !s.is_read_only() && s.has_data() &&
+         s.nbytes() == t.nbytes() && t.storage_offset() == 0 && !t.requires_grad();
+}
+
+bool describes(const Meta& meta, const Tensor& t) {
+  const auto equal = [](const SymInts& a, SymIntList b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](SymInt x, SymInt y) { return identical(x, y); });
+  };
+  return meta.dtype == t.dtype() && !meta.undefined && meta.device == t.device() && equal(meta.sizes, t.sym_sizes()) &&
+         equal(meta.strides, t.sym_strides()) && t.is_non_overlapping_and_dense();
+}
+
+}  // namespace
+
+Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta) {
+  for (const uint32_t id : last_uses) {
+    const Value& v = frame.values[id];
+    if (!v.is_tensor() || !v.to_tensor().defined()) continue;
+    const Tensor& t = v.to_tensor();
+    if (t.is_fake() || !is_alone(t) || !describes(meta, t)) continue;
+    return Tensor(Ref<TensorImpl>(new TensorImpl(t.storage(), meta, 0)));
+  }
+  return {};
+}
+
+OperatorCall::OperatorCall(const Node& n, const ValueIds& ids)
+    : op_(n.op()->called()), schema_(n.op()->schema()), types_(argument_types(op_)), constants_(schema_.arguments.size()) {
+  for (const Value& argument : placed_arguments(n)) operands_.emplace_back(argument, ids);
+  for (size_t i = 0; i < operands_.size(); ++i) prepare(i);
+  is_pointwise_ = op_.form() == Operator::Form::compute && op_.has_tag(Tag::pointwise) && !op_.has_tag(Tag::random) &&
+                  !op_.has_tag(Tag::data_dependent) && !converts_ && !op_.write() && op_.calls().meta &&
+                  op_.calls().arguments.tensor_lists == 0;
+}
+
+Value OperatorCall::run(const Frame& frame, LastUses last_uses) const {
+  if (modes_active()) [[unlikely]]
+    return dispatch(op_, bound(frame));
+  try {
+    return converts_ ? run_converting(frame) : run_directly(frame, last_uses);
+  } catch (UserError& e) {
+    op_detail::explain(e, op_, bound(frame));
+    throw;
+  } catch (const std::bad_alloc&) {
+    UserError e("out of memory: the call needs more than there is");
+    op_detail::explain(e, op_, bound(frame));
+    throw e;
+  } catch (const std::length_error&) {
+    UserError e("out of memory: the call needs a list longer than there can be");
+    op_detail::explain(e, op_, bound(frame));
+    throw e;
+  }
+}
+
+bool OperatorCall::needs_grad(const void* const* at) const {
+  if (!grad_enabled()) return false;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (types_[i] != &Argument<const Tensor&>::type) continue;
+    const Tensor& t = argument_at<Tensor>(at[i]);
+    if (t.defined() && t.impl().requires_grad) return true;
+  }
+  return false;
+}
+
+Value OperatorCall::answer(const void* const* at, const Frame& frame, LastUses last_uses) const {
+  if (op_.write()) return Value(op_.write()(op_, at, false));
+  if (is_pointwise_ && !last_uses.empty() && !needs_grad(at))
+    if (const Tensor out = take_over(frame, last_uses, meta(at)); out.defined()) {
+      compute(at, out);
+      return Value(out);
+    }
+  return op_.run()(op_, at, false);
+}
+
+bool OperatorCall::find_arguments(const Frame& frame, const void** at, bool fake) const {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (constants_[i]) {
+      at[i] = constants_[i]->at;
+      continue;
+    }
+    const Value& value = frame.values[operands_[i].id()];
+    if (!value.is_tensor() || (value.to_tensor().is_fake() && !fake)) return false;
+    at[i] = &value.to_tensor();
+  }
+  return true;
+}
+
+Value OperatorCall::run_directly(const Frame& frame, LastUses last_uses) const {
+  const void* at[most_arguments];
+  return find_arguments(frame, at) ? answer(at, frame, last_uses) : run_converting(frame);
+}
+
+Values OperatorCall::placed_arguments(const Node& n) const {
+  const auto& arguments = schema_.arguments;
+  if (n.args().size() > arguments.size() || (!n.args().empty() && arguments[n.args().size() - 1].keyword_only))
+    throw UserError(schema_.full_name() + ": too many positional arguments");
+  Values placed(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Value* given = n.find_kwarg(arguments[i].name);
+    if (!given && i < n.args().size() && !arguments[i].keyword_only) given = &n.args()[i];
+    if (!given) given = arguments[i].default_value.get();
+    if (!given) throw UserError(schema_.full_name() + ": argument '" + arguments[i].name + "' is missing");
+    placed[i] = *given;
+  }
+  for (const auto& [key, value] : n.kwargs())
+    if (!schema_.find_argument(key)) throw UserError(schema_.full_name() + ": has no argument '" + key + "'");
+  return placed;
+}
+
+void OperatorCall::prepare(size_t i) {
+  const Operand& operand = operands_[i];
+  if (operand.is_constant()) {
+    constants_[i] = std::make_unique<Constant>();
+    Constant& c = *constants_[i];
+    if (!bind_argument(schema_.arguments[i].type, operand.constant(), c.value))
+      throw UserError(schema_.full_name() + ": argument '" + schema_.arguments[i].name + "' does not fit");
+    if (is_without_data(c.value)) throw UserError(schema_.full_name() + ": it makes a tensor without data");
+    c.at = types_[i]->unbox(c.value, c.slot);
+  } else if (!operand.is_value() || types_[i] != &Argument<const Tensor&>::type) {
+    converts_ = true;
+  }
+}
+
+Value OperatorCall::run_converting(const Frame& frame) const {
+  const Values values = bound(frame);
+  if (std::any_of(values.begin(), values.end(), is_without_data)) return dispatch(op_, values);
+  UnboxedArguments unboxed(values.size());
+  for (size_t i = 0; i < values.size(); ++i) unboxed.add(*types_[i], values[i]);
+  return op_.write() ? Value(op_.write()(op_, unboxed.at(), false)) : op_.run()(op_, unboxed.at(), false);
+}
+
+Values OperatorCall::bound(const Frame& frame) const {
+  Values values(operands_.size());
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (constants_[i]) {
+      values[i] = constants_[i]->value;
+    } else if (const Value v = operands_[i].read(frame); !bind_argument(schema_.arguments[i].type, v, values[i])) {
+      refuse(frame);
+    }
+  }
+  return values;
+}
+
+void OperatorCall::refuse(const Frame& frame) const {
+  Values positional;
+  Kwargs keyword;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (schema_.arguments[i].keyword_only)
+      keyword.emplace_back(schema_.arguments[i].name, operands_[i].read(frame));
+    else
+      positional.push_back(operands_[i].read(frame));
+  }
+  bind_arguments(schema_, std::move(positional), std::move(keyword));
+  throw InternalError(schema_.full_name() + ": arguments that fit were refused");
+}
+
+}  // namespace calque::run
