@@ -4,7 +4,8 @@
 #include "calque/graph/higher_order.h"
 #include "calque/nn/nn.h"
 #include "calque/op/index.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/random.h"
 
 namespace calque::cli {
 namespace {

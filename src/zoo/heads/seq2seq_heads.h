@@ -25,7 +25,7 @@ struct Seq2SeqConditionalGeneration : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqConditionalGeneration>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqConditionalGeneration(*this)));
   }
 };
 
@@ -40,7 +40,7 @@ struct Seq2SeqDecoderWrapper : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqDecoderWrapper>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqDecoderWrapper(*this)));
   }
 };
 
@@ -58,7 +58,7 @@ struct Seq2SeqCausalLM : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqCausalLM>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqCausalLM(*this)));
   }
 };
 
@@ -93,7 +93,7 @@ struct Seq2SeqSequenceClassification : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqSequenceClassification>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqSequenceClassification(*this)));
   }
 };
 
@@ -113,7 +113,7 @@ struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqQuestionAnswering>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqQuestionAnswering(*this)));
   }
 };
 
@@ -146,7 +146,7 @@ ModelClass seq2seq_class(const Seq2SeqStyle& style, const char* part, std::initi
   return seq2seq_class(
       style, part, tasks,
       [](const Seq2SeqStyle& its, const std::string& name, const Config& config) -> std::unique_ptr<PretrainedModel> {
-        return std::make_unique<M>(its, name, config);
+        return std::unique_ptr<PretrainedModel>(new M(its, name, config));
       });
 }
 
