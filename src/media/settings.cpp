@@ -1,8 +1,8 @@
 #include "media/settings.h"
 
 #include "calque/base/error.h"
-#include "calque/file/mapped_file.h"
 #include "calque/media/feature_extractor.h"
+#include "file/json_file.h"
 
 namespace calque {
 namespace {
@@ -18,16 +18,15 @@ bool is_file_there(const fs::path& path) {
 
 // False where the file has no such part.
 bool read_settings(const fs::path& path, std::string_view part, const std::function<void(const Json&)>& fn) {
-  const auto file = MappedFile::open(path.string());
-  const auto bytes = file->bytes();
-  const JsonDocument document({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
-  return document.read([&](const Json& root) {
+  bool found = false;
+  read_json_file(path, [&](const Json& root) {
     const Json* settings = part.empty() ? &root : setting(root, part);
-    if (!settings) return false;
+    if (!settings) return;
     if (!settings->is_object()) settings->fail("the settings of a processor are an object");
     fn(*settings);
-    return true;
+    found = true;
   });
+  return found;
 }
 
 }  // namespace

@@ -3,18 +3,10 @@
 #include <system_error>
 
 #include "calque/base/error.h"
-#include "calque/file/mapped_file.h"
 
 namespace calque {
 
 namespace fs = std::filesystem;
-
-void read_json_file(const fs::path& path, const std::function<void(const Json&)>& fn) {
-  const auto file = MappedFile::open(path.string());
-  const auto bytes = file->bytes();
-  const JsonDocument document({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
-  document.read([&](const Json& root) { fn(root); });
-}
 
 fs::path path_inside(const fs::path& folder, const std::string& relative, const std::string& where) {
   const fs::path path = fs::path(relative).lexically_normal();

@@ -2,15 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 
-#include "calque/file/json.h"
+#include "file/json_file.h"
 
 namespace calque {
 
-// What fn makes of the document; errors name the file.
-void read_json_file(const std::filesystem::path& path, const std::function<void(const Json&)>& fn);
 // folder / relative, where relative stays inside the folder; UserError (bad_file) names `where` otherwise.
 std::filesystem::path path_inside(const std::filesystem::path& folder, const std::string& relative,
                                   const std::string& where);

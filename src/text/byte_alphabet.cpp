@@ -1,5 +1,6 @@
 #include "text/byte_alphabet.h"
 
+#include "text/piece.h"
 #include "text/utf8.h"
 
 namespace calque {
@@ -33,6 +34,13 @@ std::optional<uint8_t> byte_of_character(char32_t c) {
   const auto& bytes = Alphabet::instance().bytes;
   if (c >= bytes.size() || bytes[c] < 0) return std::nullopt;
   return static_cast<uint8_t>(bytes[c]);
+}
+
+Piece in_byte_alphabet(const Piece& piece, TextStore& store) {
+  RewrittenText out(store.budget());
+  for (size_t i = 0; i < piece.text.size(); ++i)
+    out.put(byte_characters()[static_cast<unsigned char>(piece.text[i])], piece.original(i, i + 1));
+  return store.keep(std::move(out));
 }
 
 }  // namespace calque

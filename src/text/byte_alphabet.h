@@ -12,4 +12,9 @@ namespace calque {
 const std::array<std::string, 256>& byte_characters();
 std::optional<uint8_t> byte_of_character(char32_t c);
 
+struct Piece;
+class TextStore;
+// The piece with the character of each of its bytes.
+Piece in_byte_alphabet(const Piece& piece, TextStore& store);
+
 }  // namespace calque

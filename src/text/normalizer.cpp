@@ -88,12 +88,7 @@ class NmtNormalizer final : public Normalizer {
 
 class ByteLevelNormalizer final : public Normalizer {
  public:
-  Piece apply(const Piece& piece, TextStore& store) const override {
-    RewrittenText out(store.budget());
-    for (size_t i = 0; i < piece.text.size(); ++i)
-      out.put(byte_characters()[static_cast<unsigned char>(piece.text[i])], piece.original(i, i + 1));
-    return store.keep(std::move(out));
-  }
+  Piece apply(const Piece& piece, TextStore& store) const override { return in_byte_alphabet(piece, store); }
 };
 
 class PrecompiledNormalizer final : public Normalizer {

@@ -194,20 +194,13 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
     const Piece piece = prefix ? prepend(whole, " ", store) : whole;
     const auto add = [&](size_t begin, size_t end) {
       const Piece part = piece.slice(begin, end);
-      out.push_back(map_ ? mapped(part, store) : part);
+      out.push_back(map_ ? in_byte_alphabet(part, store) : part);
     };
     if (!pattern_) return add(0, piece.text.size());
     for_each_match(*pattern_, piece.text, store.budget(), add);
   }
 
  private:
-  static Piece mapped(const Piece& piece, TextStore& store) {
-    RewrittenText out(store.budget());
-    for (size_t i = 0; i < piece.text.size(); ++i)
-      out.put(byte_characters()[static_cast<unsigned char>(piece.text[i])], piece.original(i, i + 1));
-    return store.keep(std::move(out));
-  }
-
   bool add_prefix_space_;
   bool map_ = true;
   std::unique_ptr<SplitPattern> pattern_;

@@ -10,6 +10,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "lexer.h"
+
 namespace calque::layering {
 namespace {
 
@@ -162,47 +164,6 @@ std::vector<std::string> find_thread_locals(const fs::path& root) {
   return found;
 }
 
-namespace {
-
-// The lines on which a string literal begins with `start`, comments apart.
-std::vector<int> lines_with_literal(const std::string& text, std::string_view start) {
-  enum class In { code, string, character, line_comment, block_comment } in = In::code;
-  std::vector<int> lines;
-  int line = 1;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = std::string_view(text).substr(i);
-    if (text[i] == '\n') ++line;
-    switch (in) {
-      case In::code:
-        if (rest.starts_with("//")) in = In::line_comment;
-        if (rest.starts_with("/*")) in = In::block_comment;
-        if (text[i] == '\'') in = In::character;
-        if (text[i] == '"') {
-          in = In::string;
-          if (rest.substr(1).starts_with(start)) lines.push_back(line);
-        }
-        break;
-      case In::string:
-        if (text[i] == '\\') ++i;
-        if (text[i] == '"') in = In::code;
-        break;
-      case In::character:  // or a digit separator, which ends with its line at the latest
-        if (text[i] == '\\') ++i;
-        if (text[i] == '\'' || text[i] == '\n') in = In::code;
-        break;
-      case In::line_comment:
-        if (text[i] == '\n') in = In::code;
-        break;
-      case In::block_comment:
-        if (rest.starts_with("*/")) in = In::code, ++i;
-        break;
-    }
-  }
-  return lines;
-}
-
-}  // namespace
-
 std::vector<std::string> find_operator_names(const fs::path& root) {
   std::vector<std::string> found;
   for (const char* folder : {"include/calque", "src"}) {
@@ -213,9 +174,10 @@ std::vector<std::string> find_operator_names(const fs::path& root) {
       if (name.starts_with(folder + std::string("/op/"))) continue;
       std::ifstream in(file.path());
       const std::string text(std::istreambuf_iterator<char>(in), {});
-      for (const int line : lines_with_literal(text, "aten::"))
-        found.push_back(name + ":" + std::to_string(line) +
-                        ": an operator by its name; say it in the stanza or in op/well_known.h");
+      for (const Token& token : tokens_of(text))
+        if (token.text.starts_with("\"aten::"))
+          found.push_back(name + ":" + std::to_string(token.line) +
+                          ": an operator by its name; say it in the stanza or in op/well_known.h");
     }
   }
   std::sort(found.begin(), found.end());

@@ -14,29 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "peers"))
 
 import decompositions  # noqa: E402
-import torch  # noqa: E402
-
-
-def text(value, numbers):
-    if isinstance(value, torch.fx.Node):
-        return f"%{numbers[value]}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(text(v, numbers) for v in value) + "]"
-    return repr(value)
-
-
-def recorded(graph):
-    numbers, lines = {}, []
-    for node in graph.nodes:
-        numbers[node] = len(numbers)
-        if node.op == "placeholder":
-            continue
-        target = node.target
-        if callable(target) and not isinstance(target, torch._ops.OpOverload):
-            target = f"{target.__module__.lstrip('_')}.{target.__name__}"
-        parts = [text(a, numbers) for a in node.args] + [f"{k}={text(v, numbers)}" for k, v in node.kwargs.items()]
-        lines.append(f"%{numbers[node]} = {target}({', '.join(parts)})")
-    return lines
+from nn_trace import recorded  # noqa: E402
 
 
 def plain(v):

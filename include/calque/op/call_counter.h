@@ -1,5 +1,5 @@
-// CallCounter: a mode that counts the operators called while it is in scope, by name, and hands every call on. In the
-// user slot it sees calls after composite operators are taken apart, in the pre_dispatch slot as they were written.
+// CallCounter: a mode that counts the operators called while it is on (ModeScope on(counter)), by name, and hands every call on.
+// In the user slot it sees calls after composite operators are taken apart, in the pre_dispatch slot as they were written.
 #pragma once
 
 #include <map>

@@ -29,18 +29,6 @@ void scan_kernel(const Tensor& self, int64_t dim, std::optional<DType>, const Te
   rule::check_kinds(fn == Scan::sum ? "cumsum_out_cpu" : "cumprod_out_cpu", out.dtype(), rule::Kinds::reals);
   kernel::scan(fn, self, rule::one_dim(scan_name<fn>, dim, self), out);
 }
-// In place the computation is done in self's dtype, whatever the default would be.
-template <Scan fn>
-void scan_in_place(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  const int64_t d = rule::one_dim(scan_name<fn>, dim, self);
-  if (dtype && *dtype != self.dtype())
-    throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " +
-                    std::string(name(self.dtype())) + " and output tensor dtype " + std::string(name(*dtype)) +
-                    " should match");
-  if (self.dim() == 0 || self.numel() == 0) return;
-  rule::check_kinds(fn == Scan::sum ? "cumsum_out_cpu" : "cumprod_out_cpu", self.dtype(), rule::Kinds::reals);
-  kernel::scan(fn, self, d, self);
-}
 template <Scan fn>
 void scan_in_place_rule(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   rule::one_dim(scan_name<fn>, dim, self);
@@ -48,6 +36,14 @@ void scan_in_place_rule(const Tensor& self, int64_t dim, std::optional<DType> dt
     throw UserError(std::string(scan_name<fn>) + "_: Bad in-place call: input tensor dtype " +
                     std::string(name(self.dtype())) + " and output tensor dtype " + std::string(name(*dtype)) +
                     " should match");
+}
+// In place the computation is done in self's dtype, whatever the default would be.
+template <Scan fn>
+void scan_in_place(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  scan_in_place_rule<fn>(self, dim, dtype);
+  if (self.dim() == 0 || self.numel() == 0) return;
+  rule::check_kinds(fn == Scan::sum ? "cumsum_out_cpu" : "cumprod_out_cpu", self.dtype(), rule::Kinds::reals);
+  kernel::scan(fn, self, rule::one_dim(scan_name<fn>, dim, self), self);
 }
 
 template <bool largest>
