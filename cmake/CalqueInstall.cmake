@@ -21,7 +21,7 @@ configure_package_config_file(cmake/calqueConfig.cmake.in calqueConfig.cmake INS
 write_basic_package_version_file(calqueConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/calqueConfig.cmake" "${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake"
-  cmake/FindSleef.cmake cmake/FindWebP.cmake cmake/FindSndFile.cmake
+  cmake/FindSleef.cmake cmake/FindWebP.cmake cmake/FindSndFile.cmake cmake/FindFLAC.cmake
   DESTINATION "${calque_config_dir}")
 # pkg-config: paths relative to the file, so that the prefix may be moved. A static archive names what it needs itself.
 file(RELATIVE_PATH calque_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

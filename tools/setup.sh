@@ -6,7 +6,7 @@
 calque_packages_build=(
   g++ cmake ninja-build ccache pkg-config
   libsleef-dev nlohmann-json3-dev libfmt-dev libcli11-dev zlib1g-dev
-  libpng-dev libjpeg62-turbo-dev libwebp-dev libsndfile1-dev libgtest-dev libgmock-dev)
+  libpng-dev libjpeg62-turbo-dev libwebp-dev libflac-dev libsndfile1-dev libgtest-dev libgmock-dev)
 calque_packages_peers=(python3 python3-venv)
 calque_packages_browser=(chromium)
 calque_packages_fuzz=(clang-16 libclang-rt-16-dev llvm-16)
@@ -25,7 +25,8 @@ calque_needed=(
   "CLI11|2.1|the command line"
   "zlib|1.2|compressed archives"
   "libpng, libjpeg-turbo, libwebp|1.6, 2.1, 1.2, each optional|PNG, JPEG and WebP pictures"
-  "libsndfile|1.2, optional|FLAC and Ogg sound"
+  "libFLAC|1.4, optional|FLAC sound"
+  "libsndfile|1.2, optional|Ogg and other sound"
   "GoogleTest and GoogleMock|1.11|the tests"
   "ccache|any, optional|building again"
   "Python|3.11 with venv, for ./test peers alone|comparing with PyTorch"
@@ -47,11 +48,13 @@ calque_packages_of_system() {
       calque_packages_browser=()
       calque_packages_fuzz=()
       calque_packages_style=()
+      calque_packages_lint=()
       export CXX=${CXX:-g++-12}
       ;;
     ubuntu:*) calque_packages_browser=() ;;  # 24.04 and later; chromium is a snap there
     *) return 1 ;;
   esac
+  if [[ $id == ubuntu ]]; then calque_packages_build=("${calque_packages_build[@]/#libjpeg62-turbo-dev/libjpeg-turbo8-dev}"); fi
   local package kept=()
   for package in "${calque_packages_build[@]}"; do
     if [[ -n $package ]]; then kept+=("$package"); fi

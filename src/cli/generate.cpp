@@ -157,9 +157,11 @@ void run_generate(const GenerateCommandOptions& o) {
     for (const std::string& t : texts) fmt::print("{}\n", t);
   flush_output();
   if (!o.json && one && counted.tokens() == 1 && is_end_of_text(config, rows[0].back()))
-    write_error_text(
-        fmt::format("The model ended the text at once{}; --set min_new_tokens=N makes it go on.\n",
-                    ids.empty() && !encoder_decoder ? ", there being no prompt but the token that texts begin with" : ""));
+    write_error_text(fmt::format(
+        "The model ended the text at once{}; --set min_new_tokens=N makes it go on.\n",
+        ids.empty() && !encoder_decoder
+            ? ", there being no prompt but the token that texts begin with (-p TEXT gives one, -p - reads standard input)"
+            : ""));
   if (o.stats)
     write_error_text(fmt::format("{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n",
                                  counted.tokens(), seconds, 1000 * counted.first_token_seconds(start),

@@ -1,11 +1,16 @@
 // The `calque` program: reads the command line and runs one command.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "calque/base/error.h"
 #include "calque/base/thread.h"
@@ -49,8 +54,32 @@ void add_completions(CLI::App& app) {
   });
 }
 
+// `calque help COMMAND` is `calque COMMAND --help`; `calque help` and `calque version` are `--help` and `--version`.
+std::vector<std::string> spelt_out(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) return words;
+  if (words[0] == "help" && words.size() == 2)
+    words = {words[1], "--help"};
+  else if (words.size() == 1 && (words[0] == "help" || words[0] == "version"))
+    words[0].insert(0, "--");
+  return words;
+}
+
+// A setting that nobody reads is a mistake that nobody sees.
+void check_environment() {
+  const auto check = [](const char* name, const char* expected, const CLI::Validator& validator) {
+    const char* text = std::getenv(name);
+    std::string value = text ? text : "";
+    if (!value.empty() && !validator(value).empty())
+      throw UserError(fmt::format("the environment's {} is '{}'; expected {}", name, value, expected));
+  };
+  check("CALQUE_NUM_THREADS", "a number above 0", positive());
+  check("CALQUE_ISA", "generic, avx2 or avx512", one_of({"generic", "avx2", "avx512", "avx512bf16"}));
+}
+
 // Reads the command line and runs the command. What it throws is the caller's.
 int run_command(int argc, char** argv) {
+  check_environment();
   CLI::App app{"Calque traces, exports and runs PyTorch and Hugging Face models.", "calque"};
   app.set_version_flag("--version", "calque " + std::string(version()));
   app.require_subcommand(0, 1);
@@ -83,7 +112,9 @@ int run_command(int argc, char** argv) {
         "Also: --threads N, --memory-limit 8G, --time-limit SECONDS, --variant NAME, --operators FILE.so, --quiet (`calque "
         "--help`).");
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = spelt_out(argc, argv);
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(std::move(words));
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

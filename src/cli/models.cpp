@@ -81,8 +81,16 @@ bool names_model(const std::string& name) {
 std::string model_folder(const std::string& name) {
   if (const std::optional<HubName> hub = hub_name(name))
     return ModelFiles(hub->repo, {.revision = hub->revision}).folder().string();
-  if (name != built_in || fs::is_directory(name)) return name;
   std::error_code ignored;
+  if (const fs::path path = name; fs::is_regular_file(path, ignored)) {
+    static constexpr std::string_view parts[] = {".safetensors", ".bin", ".json"};
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    if (std::ranges::find(parts, path.extension().string()) != std::end(parts) &&
+        fs::exists(folder / "config.json", ignored))
+      throw UserError(ErrorKind::bad_file,
+                      fmt::format("{} is one file of a model; name its folder: {}", name, folder.string()));
+  }
+  if (name != built_in || fs::is_directory(name)) return name;
   const fs::path bin = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   const fs::path installed = bin.parent_path() / "share/calque/models" / name;
   const fs::path in_tree = bin.parent_path().parent_path().parent_path() / "assets" / name;

@@ -86,7 +86,14 @@ struct MatchOptions : TaskOptions, MediaOptions {
 void run_match(const MatchOptions& options);
 
 struct TranscribeOptions : TaskOptions, MediaOptions {
-  std::string times = "none";  // word or char
+  std::string times = "none";  // segment, word or char
+  bool timestamps = false;     // times of segments
+  WritingOptions writing;
+  // Whisper's.
+  std::string language, task;
+  std::vector<double> temperatures;
+  std::optional<double> compression_ratio_threshold, logprob_threshold, no_speech_threshold;
+  bool condition_on_prev_tokens = false;
 };
 void run_transcribe(const TranscribeOptions& options);
 

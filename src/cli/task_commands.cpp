@@ -116,9 +116,28 @@ void add_transcribe(CLI::App& app) {
   command->group(use_group);
   add_model(*command, *o);
   add_sounds(*command, *o)->required();
-  command->add_option("--times", o->times, "when each was said: word or char")
-      ->check(CLI::IsMember({"none", "word", "char"}))
-      ->capture_default_str();
+  auto* times =
+      command->add_option("--times", o->times, "when each was said: segment or word (Whisper), word or char (CTC)");
+  times->check(CLI::IsMember({"none", "segment", "word", "char"}))->capture_default_str();
+  command->add_flag("--timestamps", o->timestamps, "the same as --times segment")->excludes(times);
+  command->add_option("--language", o->language,
+                      "Whisper: the language that is spoken, de or german; by default it is detected");
+  command->add_option("--task", o->task, "Whisper: transcribe, or translate into English")
+      ->check(CLI::IsMember({"transcribe", "translate"}));
+  command
+      ->add_option("--temperatures", o->temperatures,
+                   "Whisper: a part that falls short of a threshold is tried again at the next: 0,0.4,0.8")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--compression-ratio-threshold", o->compression_ratio_threshold,
+                      "Whisper: a part that repeats itself more falls short: 1.35");
+  command->add_option("--logprob-threshold", o->logprob_threshold,
+                      "Whisper: a part whose tokens are less likely on average falls short: -1");
+  command->add_option("--no-speech-threshold", o->no_speech_threshold,
+                      "Whisper: one that falls so short and is more probably silent is skipped: 0.6");
+  command->add_flag("--condition-on-prev-tokens", o->condition_on_prev_tokens,
+                    "Whisper: each part is told what was said before");
+  add_writing(command, o->writing);
   command->callback([o] { run_transcribe(*o); });
 }
 

@@ -1,5 +1,6 @@
 // What the text commands share: where texts come from, and how answers are shown.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -9,17 +10,26 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
+#include "calque/base/warning.h"
 #include "cli/models.h"
 #include "cli/progress.h"
 #include "cli/task.h"
+#include "text/utf8.h"
 
 namespace calque::cli {
 namespace {
 
-std::vector<std::string> lines_of(std::istream& in) {
+// Without the mark that some editors put in front of a text. Bytes that are no text are said, once.
+std::vector<std::string> lines_of(std::istream& in, const std::string& name) {
   std::vector<std::string> out;
   for (std::string line; std::getline(in, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (out.empty() && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+    if (!is_valid_utf8(line))
+      warn(
+          fmt::format("{}: line {} is not UTF-8; what is no character counts as U+FFFD. "
+                      "`iconv -f ISO-8859-1 -t UTF-8` converts texts of Western Europe",
+                      name, out.size() + 1));
     out.push_back(std::move(line));
   }
   return out;
@@ -35,17 +45,18 @@ std::string all_of(std::istream& in) {
 
 std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options) {
   if (options.prompts.empty() == options.file.empty())
-    throw UserError(command + ": give the text with -p, or a file with a text a line with --file" +
+    throw UserError(command + ": give the text with -p, or a file with a text a line with --file (- is standard input)" +
                     (options.prompts.empty() ? "" : ", and not both"));
   std::vector<std::string> out = options.prompts;
   for (std::string& text : out)
     if (text == "-") text = all_of(std::cin);
   if (options.file == "-") {
-    out = lines_of(std::cin);
+    out = lines_of(std::cin, "standard input");
   } else if (!options.file.empty()) {
     std::ifstream in(options.file);
-    if (!in) throw UserError(ErrorKind::bad_file, options.file + ": cannot be read; expected a file with a text a line");
-    out = lines_of(in);
+    if (!in || std::filesystem::is_directory(options.file))
+      throw UserError(ErrorKind::bad_file, options.file + ": cannot be read; expected a file with a text a line");
+    out = lines_of(in, options.file);
   }
   if (out.empty()) throw UserError(ErrorKind::bad_file, command + ": " + options.file + " has no lines");
   return out;

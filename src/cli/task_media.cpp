@@ -148,19 +148,53 @@ void run_match(const MatchOptions& o) {
   if (!o.json) fmt::print("{}", table.str());
 }
 
+namespace {
+
+SpeechOptions speech_options(const TranscribeOptions& o) {
+  SpeechOptions out;
+  out.times = o.times == "word"                   ? TimesOf::words
+              : o.times == "char"                 ? TimesOf::characters
+              : o.timestamps || o.times != "none" ? TimesOf::segments
+                                                  : TimesOf::nothing;
+  WhisperOptions& whisper = out.whisper;
+  if (!o.language.empty()) whisper.language = {o.language};
+  whisper.task = o.task;
+  whisper.temperature = o.temperatures;
+  if (o.writing.temperature) whisper.temperature = {*o.writing.temperature};
+  whisper.compression_ratio_threshold = o.compression_ratio_threshold;
+  whisper.logprob_threshold = o.logprob_threshold;
+  whisper.no_speech_threshold = o.no_speech_threshold;
+  if (o.condition_on_prev_tokens) whisper.condition_on_prev_tokens = true;
+  return out;
+}
+
+MediaJson seconds_json(const std::optional<double>& seconds) { return seconds ? MediaJson(*seconds) : MediaJson(nullptr); }
+
+std::string seconds_text(const std::optional<double>& seconds) { return seconds ? fmt::format("{:.2f}", *seconds) : "?"; }
+
+}  // namespace
+
 void run_transcribe(const TranscribeOptions& o) {
-  const TimesOf times = o.times == "word" ? TimesOf::words : o.times == "char" ? TimesOf::characters : TimesOf::nothing;
-  const Transcriber transcriber = Transcriber::from_folder(model_folder(o.model), load_options(o));
+  check(o.writing, "transcribe");
+  SpeechOptions options = speech_options(o);
+  Transcriber transcriber = Transcriber::from_folder(model_folder(o.model), load_options(o));
+  apply(o.writing, transcriber.settings(), "transcribe");
+  Generator generator(o.writing.seed ? static_cast<uint64_t>(*o.writing.seed) : Generator::default_seed);
+  if (!o.writing.seed) generator.seed();
+  options.generator = &generator;
   for_files("transcribe", o.sounds, [&](const std::string& file) {
-    const Transcript found = transcriber.transcribe(load_waveform(file, waveform_options(o)), times);
+    const Transcript found = transcriber.transcribe(load_waveform(file, waveform_options(o)), options);
     MediaJson json{{"audio", file}, {"text", found.text}};
     MediaJson parts = MediaJson::array();
-    for (const SpokenPart& one : found.parts) parts.push_back({{"text", one.text}, {"timestamp", {one.begin, one.end}}});
-    if (times != TimesOf::nothing) json["chunks"] = parts;
+    for (const SpokenPart& one : found.parts)
+      parts.push_back({{"text", one.text}, {"timestamp", {seconds_json(one.begin), seconds_json(one.end)}}});
+    if (!found.language.empty()) json["language"] = found.language;
+    if (options.times != TimesOf::nothing) json["chunks"] = parts;
     json["ids"] = found.ids;
     if (o.json) return print_json_line(json);
     fmt::print("{}\n", printable(found.text));
-    for (const SpokenPart& one : found.parts) fmt::print("{:9.2f} {:9.2f}  {}\n", one.begin, one.end, printable(one.text));
+    for (const SpokenPart& one : found.parts)
+      fmt::print("{:>9} {:>9}  {}\n", seconds_text(one.begin), seconds_text(one.end), printable(one.text));
   });
 }
 

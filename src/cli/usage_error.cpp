@@ -24,7 +24,61 @@ constexpr std::pair<const char*, const char*> other_words[] = {
     {"--silent", "--quiet"},
     {"--output-file", "--output"},
     {"--out", "--output"},
+    {"--max-tokens", "--max-new-tokens"},
+    {"--n-predict", "--max-new-tokens"},
+    {"--num-predict", "--max-new-tokens"},
+    {"--temp", "--temperature"},
+    {"--stop-strings", "--stop"},
+    {"--system-prompt", "--system"},
+    {"--pooling", "--pool"},
+    {"--src-lang", "--from"},
+    {"--tgt-lang", "--to"},
+    {"-i", "--inputs"},
+    {"-f", "--file"},
+    {"-t", "--threads"},
+    {"-b", "--batch-size"},
 };
+
+// Options of other tools for what is done otherwise here.
+constexpr std::pair<const char*, const char*> without_option[] = {
+    {"-m", "the model stands without an option behind the command's name"},
+    {"--model", "the model stands without an option behind the command's name"},
+    {"--model-name-or-path", "the model stands without an option behind the command's name"},
+    {"--device", "Calque computes on the processor; leave it out"},
+    {"--gpu", "Calque computes on the processor; leave it out"},
+    {"--cuda", "Calque computes on the processor; leave it out"},
+    {"--cpu", "Calque computes on the processor; leave it out"},
+    {"--trust-remote-code", "Calque runs no code of a model's; leave it out"},
+    {"--verbose", "every message is shown; leave it out"},
+    {"--opset", "`calque export` writes a .pt2 program, not ONNX; leave it out"},
+    {"-v", "`calque --version` shows the version"},
+    {"-V", "`calque --version` shows the version"},
+};
+
+// Commands of other tools, and what does their work here.
+constexpr std::pair<const char*, const char*> other_commands[] = {
+    {"complete", "`calque generate MODEL -p TEXT` goes on from a text"},
+    {"convert", "`calque save` writes a model anew (--dtype, --format), `calque export` writes a .pt2 program"},
+    {"encode", "`calque tokenize` gives ids, `calque embed` vectors"},
+    {"infer",
+     "`calque generate`, `classify`, `embed`, ... use a model; `calque forward` is one pass, `calque run` runs a .pt2 "
+     "program"},
+    {"list", "`calque models` lists what opens"},
+    {"ls", "`calque models` lists what opens"},
+    {"pipeline", "`calque generate`, `classify`, `embed`, ... are the pipelines"},
+    {"predict",
+     "`calque generate`, `classify`, `embed`, ... use a model; `calque forward` is one pass, `calque run` runs a .pt2 "
+     "program"},
+    {"show", "`calque info PATH` shows what a file or a folder holds"},
+};
+
+template <size_t n>
+const char* other_name(const std::pair<const char*, const char*> (&table)[n], std::string_view word) {
+  const auto* found = std::ranges::find_if(table, [&](const auto& row) { return word == row.first; });
+  return found == std::end(table) ? nullptr : found->second;
+}
+
+bool has_option(const CLI::App& command, const std::string& name) { return command.get_option_no_throw(name) != nullptr; }
 
 std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> out;
@@ -44,11 +98,13 @@ std::string unknown_option(const CLI::App& command, std::string option) {
   std::string hint = did_you_mean(option, known);
   std::string wanted = option;
   std::replace(wanted.begin(), wanted.end(), '_', '-');
-  for (const auto& [theirs, ours] : other_words) {
+  if (const char* ours = other_name(other_words, wanted)) {
     const std::string name = std::string(ours).substr(0, std::string(ours).find(' '));
-    if (wanted == theirs && std::find(known.begin(), known.end(), name) != known.end())
-      hint = fmt::format("; did you mean '{}'?", ours);
+    if (std::find(known.begin(), known.end(), name) != known.end()) hint = fmt::format("; did you mean '{}'?", ours);
   }
+  if (const char* why = other_name(without_option, wanted)) hint = fmt::format(": {}", why);
+  if (command.get_name() == "run" && (wanted == "-p" || wanted == "--prompt"))
+    hint = ": it runs .pt2 programs on tensors; `calque generate MODEL -p TEXT` writes text";
   return "there is no option " + option + hint;
 }
 
@@ -64,6 +120,7 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
   if (std::filesystem::exists(word, ignored))
     return fmt::format("'{}' is no command; `calque info {}` shows what it is, `calque --help` lists the commands", word,
                        word);
+  if (const char* ours = other_name(other_commands, word)) return fmt::format("there is no command '{}'; {}", word, ours);
   if (!near.empty() && near.size() <= 3)
     return fmt::format("there is no command '{}'; did you mean {}?", word, listed(near, "or"));
   return fmt::format("there is no command '{}'; `calque --help` lists them: {}", word, listed(names));
@@ -99,8 +156,15 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (used.empty() && !left.empty() && !left.front().starts_with("-")) return unknown_command(app, left.front());
   for (const std::string& one : left)
     if (one.size() > 1 && one.front() == '-' && one != "--") return with_help(unknown_option(command, one));
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty())
-    return with_help("'" + left.front() + "' is one argument too many; a text of several words stands in quotes");
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
+    std::error_code ignored;
+    std::string what = "; a text of several words stands in quotes";
+    if (has_option(command, "--file") && std::filesystem::is_regular_file(left.front(), ignored))
+      what = "; a file with a text a line stands behind --file";
+    else if (has_option(command, "--prompt") && command.count("--prompt") == 0)
+      what = "; a text stands behind -p, in quotes";
+    return with_help("'" + left.front() + "' is one argument too many" + what);
+  }
   return with_help(reason_of(error));
 }
 

@@ -21,10 +21,11 @@ BeamHypotheses::BeamHypotheses(const BeamSettings& settings) : settings_(setting
     throw UserError("beam search: early_stopping is \"never\", which needs a max_length");
 }
 
-void BeamHypotheses::add(TokenIds ids, std::optional<int64_t> end, float sum_logprobs, int64_t generated_length) {
+void BeamHypotheses::add(TokenIds ids, std::optional<int64_t> end, float sum_logprobs, int64_t generated_length,
+                         std::vector<int64_t> rows) {
   const float score = penalised(sum_logprobs, generated_length, settings_.length_penalty);
   if (std::ssize(items_) >= settings_.num_beams && !(score > worst_)) return;
-  items_.push_back({std::move(ids), end, score});
+  items_.push_back({std::move(ids), end, score, std::move(rows)});
   const auto by_score = [](const Hypothesis& a, const Hypothesis& b) { return a.score < b.score; };
   if (std::ssize(items_) > settings_.num_beams) {
     items_.erase(std::min_element(items_.begin(), items_.end(), by_score));
@@ -50,7 +51,8 @@ BeamSearchScorer::BeamSearchScorer(int64_t batch, const BeamSettings& settings, 
       eos_(std::move(eos_token_id)),
       prompt_length_(prompt_length),
       hypotheses_(static_cast<size_t>(batch), BeamHypotheses(settings)),
-      done_(static_cast<size_t>(batch), false) {
+      done_(static_cast<size_t>(batch), false),
+      rows_(static_cast<size_t>(batch * settings.num_beams)) {
   if (settings.num_beams < 2)
     throw UserError("beam search: num_beams has to be at least 2, found " + std::to_string(settings.num_beams));
 }
@@ -82,7 +84,9 @@ NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& score
         // An end of text that is not among the best counts for nothing.
         if (static_cast<int64_t>(rank) >= width) continue;
         const std::span<const int64_t> so_far = ids[static_cast<size_t>(beam)];
-        hypotheses_[b].add({so_far.begin(), so_far.end()}, token, row[rank], length - prompt_length_);
+        std::vector<int64_t> rows = rows_[static_cast<size_t>(beam)];
+        rows.push_back(beam);
+        hypotheses_[b].add({so_far.begin(), so_far.end()}, token, row[rank], length - prompt_length_, std::move(rows));
         continue;
       }
       next.scores.push_back(row[rank]);
@@ -102,6 +106,9 @@ NextBeams BeamSearchScorer::process(const Tensor& input_ids, const Tensor& score
     done_[b] =
         hypotheses_[b].is_done(*std::max_element(next.scores.end() - width, next.scores.end()), length, prompt_length_);
   }
+  std::vector<std::vector<int64_t>> rows;
+  for (const int64_t from : next.rows) rows.emplace_back(rows_[static_cast<size_t>(from)]).push_back(from);
+  rows_ = std::move(rows);
   return next;
 }
 
@@ -117,12 +124,14 @@ Tensor BeamSearchScorer::finalize(const Tensor& input_ids, std::span<const float
     if (!done_[b])
       for (size_t i = b * width; i < (b + 1) * width; ++i)
         hypotheses_[b].add({ids[i].begin(), ids[i].end()}, std::nullopt, scores[i],
-                           static_cast<int64_t>(ids[i].size()) - prompt_length_);
+                           static_cast<int64_t>(ids[i].size()) - prompt_length_, rows_[i]);
     std::vector<Hypothesis> sorted = hypotheses_[b].items();
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Hypothesis& x, const Hypothesis& y) { return x.score > y.score; });
     best.insert(best.end(), sorted.begin(), sorted.begin() + count);
   }
+  finished_rows_.clear();
+  for (const Hypothesis& one : best) finished_rows_.push_back(one.rows);
   size_t longest = 0;
   for (const Hypothesis& one : best) longest = std::max(longest, one.ids.size() + (one.end ? 1 : 0));
   std::vector<int64_t> out;

@@ -165,6 +165,7 @@ GenerateOutput beam_search(const NextLogits& next_logits, const Search& search) 
   }
   if (search.options.streamer) search.options.streamer->end();
   out.sequences = scorer.finalize(ids, running, count);
+  out.beam_rows = scorer.finished_rows();
   return out;
 }
 

@@ -128,7 +128,8 @@ template <class Config, class F>
 void for_each_field(Config&& c, F&& f) {
 #define FIELD(name) f(#name, c.name)
   FIELD(max_length), FIELD(max_new_tokens), FIELD(min_length), FIELD(min_new_tokens), FIELD(early_stopping), FIELD(max_time);
-  FIELD(stop_strings), FIELD(do_sample), FIELD(use_cache), FIELD(num_beams), FIELD(num_beam_groups), FIELD(penalty_alpha);
+  FIELD(stop_strings), FIELD(do_sample), FIELD(use_cache), FIELD(cache_implementation), FIELD(num_beams),
+      FIELD(num_beam_groups), FIELD(penalty_alpha);
   FIELD(length_penalty), FIELD(diversity_penalty), FIELD(prompt_lookup_num_tokens), FIELD(max_matching_ngram_size);
   FIELD(num_assistant_tokens), FIELD(num_assistant_tokens_schedule), FIELD(assistant_confidence_threshold);
   FIELD(temperature), FIELD(top_k);
@@ -302,6 +303,27 @@ void check_values(const GenerationConfig& c) {
     throw UserError("`early_stopping` must be a boolean or 'never', but is " + *text + ".");
 }
 
+// Where and in how much memory keys and values are kept changes no token, so that one cache serves all but those that change them.
+void check_cache(const GenerationConfig& c, std::vector<std::string>& issues) {
+  static constexpr std::string_view served[] = {"dynamic",          "static",           "sliding_window",
+                                                "hybrid",           "hybrid_chunked",   "offloaded",
+                                                "offloaded_static", "offloaded_hybrid", "offloaded_hybrid_chunked"};
+  if (!c.cache_implementation) return;
+  const std::string& name = *c.cache_implementation;
+  if (name == "quantized" || name == "paged")
+    throw UserError(
+        "`cache_implementation` is \"" + name + "\", which Calque does not have: " +
+        (name == "paged" ? "it serves many texts at once" : "it rounds keys and values, and with them the text") +
+        "; leave it out, or say \"dynamic\".");
+  if (std::find(std::begin(served), std::end(served), name) == std::end(served)) {
+    std::string names;
+    for (const std::string_view one : served) names += (names.empty() ? "" : ", ") + std::string(one);
+    throw UserError("Invalid `cache_implementation` (" + name + "). Choose one of: " + names + ".");
+  }
+  if (c.use_cache == false)
+    issues.push_back("`use_cache` is false, but `cache_implementation` is set to " + name + ", and has no effect.");
+}
+
 // Settings that the chosen way of generating does not look at.
 void find_unused(const GenerationConfig& c, std::vector<std::string>& issues) {
   const auto only_for = [&](const char* name, const auto& value, auto unset, const char* mode, const char* fix) {
@@ -387,6 +409,7 @@ std::vector<std::string> GenerationConfig::validate() const {
   if (pad_token_id && *pad_token_id < 0)
     issues.push_back("`pad_token_id` should be positive but got " + std::to_string(*pad_token_id) +
                      ". This will cause errors when batch generating, if there is padding.");
+  check_cache(*this, issues);
   find_unused(*this, issues);
   check_beams(*this);
   find_ignored_outputs(*this, issues);

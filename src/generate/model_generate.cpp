@@ -11,12 +11,15 @@
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
+#include "calque/hub/text_part.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/mode.h"
 
 namespace calque {
 namespace {
+
+constexpr ArgumentName<Tensor> decoder_positions{"decoder_position_ids"};
 
 bool all_ones(const Tensor& mask) { return mask.ne(0).all().item_as<bool>(); }
 
@@ -36,6 +39,9 @@ void check_class(const PretrainedModel& model) {
   throw UserError("generate: " + model.class_name() + " has no language modelling head" +
                   (others.empty() ? "" : "; of this architecture there is " + others));
 }
+
+// Ids or, of a model that hears, features; undefined where something else was given.
+Tensor source_of(const PretrainedModel& model, const ModelInputs& inputs) { return inputs.tensor(model.main_input_name()); }
 
 Tensor repeated(const Tensor& tensor, int64_t rows) {
   return tensor.defined() && tensor.size(0) != rows ? tensor.repeat_interleave(rows / tensor.size(0), 0) : tensor;
@@ -95,6 +101,7 @@ class Steps {
     if (encoder_decoder_) {
       in.set(arg::decoder_input_ids, step.input_ids);
       if (padded) in.set(arg::decoder_attention_mask, step.attention_mask);
+      if (padded && model_.takes(decoder_positions)) in.set(decoder_positions, positions(step, rows));
       in.set(arg::attention_mask, repeated(inputs_[arg::attention_mask], rows));
       in.set(arg::encoder_outputs, encoded(rows));
     } else {
@@ -176,11 +183,13 @@ class Steps {
     } else {
       auto* encoder = dynamic_cast<PretrainedModel*>(model_.base_model().find_submodule("encoder"));
       if (!encoder) throw UserError("generate: " + model_.class_name() + " has no encoder to run; give encoder_outputs");
-      once = (*encoder)({{arg::input_ids, inputs_[arg::input_ids]},
-                         {arg::inputs_embeds, inputs_[arg::inputs_embeds]},
+      ModelInputs source{{arg::inputs_embeds, inputs_[arg::inputs_embeds]},
                          {arg::attention_mask, inputs_[arg::attention_mask]},
                          {arg::output_attentions, wants(config_.output_attentions)},
-                         {arg::output_hidden_states, wants(config_.output_hidden_states)}});
+                         {arg::output_hidden_states, wants(config_.output_hidden_states)}};
+      if (const ModelArgument* main = find_argument(encoder->arguments(), model_.main_input_name()))
+        source.set(ModelInputs::Item(*main, source_of(model_, inputs_)));
+      once = (*encoder)(source);
     }
     out_.encoder_hidden_states = once.tensors("hidden_states");
     out_.encoder_attentions = once.tensors("attentions");
@@ -252,8 +261,8 @@ void check_assistant(const PretrainedModel& model, const PretrainedModel& assist
                     std::to_string(its) + " instead of " + std::to_string(mine));
 }
 
-int64_t rows_of_source(const ModelInputs& inputs) {
-  if (const Tensor ids = inputs[arg::input_ids]; ids.defined()) return ids.size(0);
+int64_t rows_of_source(const PretrainedModel& model, const ModelInputs& inputs) {
+  if (const Tensor source = source_of(model, inputs); source.defined()) return source.size(0);
   if (const Tensor embeds = inputs[arg::inputs_embeds]; embeds.defined()) return embeds.size(0);
   const Value given = inputs[arg::encoder_outputs];
   const Value* state =
@@ -299,7 +308,10 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   GenerationConfig config = given_config;
   GenerateOptions options = given_options;
   if (!options.max_position_embeddings)
-    options.max_position_embeddings = model.config().optional_integer("max_position_embeddings").value_or(0);
+    options.max_position_embeddings = text_part(model.config()).optional_integer("max_position_embeddings").value_or(0);
+  if (config.cache_implementation && !inputs[arg::past_key_values].empty())
+    throw UserError("generate: `cache_implementation` (" + *config.cache_implementation +
+                    ") says what cache to make, but past_key_values are given: use one of the two");
   if (inputs.has(arg::inputs_embeds.name)) check_embeds(model, inputs, options);
   if (!inputs.fit(model.arguments())) inputs = inputs.fitted(model.arguments(), model.class_name());
   if (const Tensor mask = inputs[arg::attention_mask]; mask.defined() && mask.dim() != 2)
@@ -320,8 +332,10 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   } else {
     const std::optional<int64_t> start = config.decoder_start_token_id ? config.decoder_start_token_id : config.bos_token_id;
     if (!start) throw UserError("generate: `decoder_start_token_id` or `bos_token_id` has to be set for an encoder-decoder");
-    if (!inputs[arg::input_ids].defined() && !inputs[arg::inputs_embeds].defined() &&
+    if (!source_of(model, inputs).defined() && !inputs[arg::inputs_embeds].defined() &&
         inputs[arg::encoder_outputs].is_none()) {
+      if (model.main_input_name() != arg::input_ids.name)
+        throw UserError("generate: " + model.class_name() + " needs " + model.main_input_name() + " or encoder_outputs");
       if (!config.bos_token_id)
         throw UserError("generate: there are no input_ids, and `bos_token_id` is not set: nothing to begin with");
       inputs.set(arg::input_ids, full({1, 1}, *config.bos_token_id, DType::int64));
@@ -331,10 +345,10 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
                                                         config.eos_token_id ? config.eos_token_id->ids : TokenIds{}));
     if (inputs[arg::input_ids].defined() && !options.encoder_input_ids.defined())
       options.encoder_input_ids = inputs[arg::input_ids];
-    prompt = decoder_prompt(inputs, rows_of_source(inputs), *start, options.attention_mask);
+    prompt = decoder_prompt(inputs, rows_of_source(model, inputs), *start, options.attention_mask);
     if (!inputs[arg::past_key_values].empty()) options.cache_position = inputs[arg::past_key_values].length().as_int();
   }
-  if (!options.vocab_size) options.vocab_size = model.config().optional_integer("vocab_size").value_or(0);
+  if (!options.vocab_size) options.vocab_size = text_part(model.config()).optional_integer("vocab_size").value_or(0);
   const int64_t prompt_length = options.prompt_positions                 ? *options.prompt_positions
                                 : prompt.defined() && prompt.numel() > 0 ? prompt.size(1)
                                                                          : 1;  // the bos token

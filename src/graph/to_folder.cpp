@@ -8,7 +8,9 @@
 #include "calque/file/folder_writer.h"
 #include "calque/file/pickle.h"
 #include "calque/nn/loss.h"
+#include "calque/nn/transformer.h"
 #include "calque/tensor/dtype.h"
+#include "calque/tensor/number_text.h"
 
 namespace calque {
 namespace {
@@ -42,11 +44,40 @@ def _put(root, path, value):
 
 )";
 
-bool is_of_torch(const Module& module) { return module.type_name().starts_with("torch.nn.modules."); }
+// A layer whose weight is computed from parts of it (torch.nn.utils.parametrizations).
+bool is_parametrized(const Module& module) {
+  return module.type_name().starts_with("torch.nn.utils.parametrize.Parametrized");
+}
+bool is_of_torch(const Module& module) {
+  return module.type_name().starts_with("torch.nn.modules.") || is_parametrized(module);
+}
 bool is_empty(const Module& module) { return module.class_name() == "Module" || module.class_name() == "Container"; }
+
+// A layer with a weight as direction and length: it prints what its layer is made with.
+std::string normed_constructor(const Module& module) {
+  const Tensor& lengths = module.get_parameter("parametrizations.weight.original0");
+  const Tensor& directions = module.get_parameter("parametrizations.weight.original1");
+  int64_t dim = directions.dim() - 1;  // there is a length for each place of it
+  while (dim > 0 && lengths.size(dim) != directions.size(dim)) --dim;
+  const std::string layer = module.class_name().substr(std::string("Parametrized").size());
+  return "torch.nn.utils.parametrizations.weight_norm(" + layer + "(" + module.extra_repr() +
+         "), name='weight', dim=" + std::to_string(dim) + ")";
+}
+
+std::string attention_constructor(const MultiheadAttention& module) {
+  const auto python = [](bool flag) { return flag ? "True" : "False"; };
+  std::string out = "MultiheadAttention(" + std::to_string(module.embed_dim) + ", " + std::to_string(module.num_heads) +
+                    ", dropout=" + python_repr(module.dropout) + ", bias=" + python(module.in_proj_bias.defined()) +
+                    ", add_bias_kv=" + python(module.bias_k().defined()) + ", add_zero_attn=" + python(module.add_zero_attn);
+  if (module.kdim != module.embed_dim) out += ", kdim=" + std::to_string(module.kdim);
+  if (module.vdim != module.embed_dim) out += ", vdim=" + std::to_string(module.vdim);
+  return out + ", batch_first=" + python(module.batch_first) + ")";
+}
 
 // PyTorch prints a layer as the call that makes it; of a loss it prints the name alone.
 std::string constructor(const Module& module, const std::string& path) {
+  if (is_parametrized(module)) return normed_constructor(module);
+  if (const auto* attention = dynamic_cast<const MultiheadAttention*>(&module)) return attention_constructor(*attention);
   if (const auto* loss = dynamic_cast<const LossBase*>(&module)) {
     std::string out = module.class_name() + "(";
     if (const auto* entropy = dynamic_cast<const CrossEntropyLoss*>(&module); entropy && entropy->ignore_index != -100)

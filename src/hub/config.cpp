@@ -8,6 +8,7 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/mapped_file.h"
 #include "calque/hub/registry.h"
+#include "calque/hub/text_part.h"
 #include "hub/config_json.h"
 
 namespace calque {
@@ -406,6 +407,8 @@ Config Config::nested(std::string_view key) const {
   inner.attention_implementation = attention_implementation;
   return inner;
 }
+
+Config text_part(const Config& config) { return config.has("text_config") ? config.nested("text_config") : config; }
 
 // ---- out ------------------------------------------------------------------------------------------------------------
 

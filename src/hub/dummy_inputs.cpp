@@ -39,22 +39,6 @@ Device device_of(const Module& model) {
   return parameters.empty() ? Device() : parameters[0].device();
 }
 
-// The keys and values that a run on fake tensors leaves: their structure, whatever the class.
-Value cache_of(PretrainedModel& model) {
-  // A cache of a decoder alone is as long as its ids.
-  const ExampleSizes sizes{.batch = 2, .length = 3, .decoder_length = 3};
-  ModelInputs inputs = model.example_inputs(sizes);
-  const bool known = model.takes(arg::use_cache);
-  if (known) inputs.set(arg::use_cache, true);
-  const NoModuleObserversScope unobserved;
-  const auto fake = FakeMode::make({.allow_non_fake_inputs = true});
-  const ModeScope faked(*fake);
-  const GradModeScope no_grad(false);
-  const ModelOutput out = model(inputs);
-  const Value* found = out.find("past_key_values");
-  return found ? *found : Value();
-}
-
 }  // namespace
 
 int64_t draw_size(uint64_t& state, int64_t low, int64_t high, const std::vector<int64_t>& forbidden) {
@@ -166,19 +150,55 @@ DummySizes DummyInputs::pixels() {
   return {batch, fixed(config_.optional_integer("num_channels").value_or(3)), size[0], size[1]};
 }
 
-DummyInput DummyInputs::cache() const {
-  DummyInput out{"past_key_values", cache_of(model_), {}};
+// The keys and values that a run on fake tensors leaves: their structure, whatever the class.
+Value DummyInputs::cache_of_a_run() {
+  const ExampleSizes sizes{.batch = batch.size, .length = length.size, .decoder_length = 3};
+  ModelInputs inputs = model_.example_inputs(sizes);
+  // How much an encoder of features leaves of them follows from the dummy ones.
+  if (const std::string main = model_.main_input_name(); main != arg::input_ids.name)
+    for (const std::string& name : {main, std::string(arg::attention_mask.name)})
+      if (inputs.has(name))
+        inputs.set(ModelInputs::Item(*find_argument(model_.arguments(), name), make(name, {name}).at(0).value));
+  if (model_.takes(arg::use_cache)) inputs.set(arg::use_cache, true);
+  const NoModuleObserversScope unobserved;
+  const auto fake = FakeMode::make({.allow_non_fake_inputs = true});
+  const ModeScope faked(*fake);
+  const GradModeScope no_grad(false);
+  const ModelOutput out = model_(inputs);
+  const Value* found = out.find("past_key_values");
+  return found ? *found : Value();
+}
+
+// As long as the source, or as what the encoder leaves of it: a number of the class, or one that follows from the length.
+DummySize DummyInputs::encoded_length(int64_t left) {
+  if (left == length.size) return length;
+  DummyInputs longer = *this;
+  longer.length.size *= 2;
+  int64_t of_longer = left;
+  const auto look = [&](const Tensor& t) -> Value {
+    of_longer = t.size(2);
+    return t;
+  };
+  tree_map_tensors(look, longer.cache_of_a_run());  // the last tensor is one of the encoder's output
+  return {left, of_longer != left, true};
+}
+
+DummyInput DummyInputs::cache() {
+  DummyInput out{"past_key_values", cache_of_a_run(), {}};
   if (out.value.is_none())
     throw UserError("there is no dummy input past_key_values for " + class_name_ +
                     ": a run of the model leaves no keys and values; leave past_key_values out");
   const Device device = device_of(model_);
   size_t in_layer = 0;
+  std::optional<DummySize> encoded;
   const auto made = [&](const Tensor& t) -> Value {
     if (t.dim() != 4)
       throw UserError("the keys of " + class_name_ + " have " + std::to_string(t.dim()) +
                       " dimensions, expected [batch, heads, length, size]");
     // Behind keys and values those of the encoder's output.
-    const DummySize long_as = in_layer++ % 4 < 2 || !model_.is_encoder_decoder() ? DummySize{cache_length, true} : length;
+    const bool across = in_layer++ % 4 >= 2 && model_.is_encoder_decoder();
+    if (across && !encoded) encoded = encoded_length(t.size(2));
+    const DummySize long_as = across ? *encoded : DummySize{cache_length, true};
     const DummySizes sizes = {batch, fixed(t.size(1)), long_as, fixed(t.size(3))};
     out.sizes.push_back(sizes);
     return zeros_of(sizes, t.dtype(), device);

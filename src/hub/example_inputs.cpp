@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/hub/pretrained_model.h"
+#include "calque/hub/text_part.h"
 #include "calque/op/aten/factories.h"
 
 namespace calque {
@@ -32,7 +33,7 @@ Tensor example_ids(const Config& config, const std::vector<int64_t>& sizes) {
 }
 
 ModelInputs example_tokens(const PretrainedModel& model, const std::vector<int64_t>& sizes) {
-  const Tensor ids = example_ids(model.config(), sizes);
+  const Tensor ids = example_ids(text_part(model.config()), sizes);
   ModelInputs in{{arg::input_ids, ids}};
   if (model.takes(arg::attention_mask)) in.set(arg::attention_mask, ones_like(ids));
   if (model.takes(arg::bbox)) {
@@ -51,7 +52,7 @@ ModelInputs with_ends_of_text(ModelInputs inputs, const Config& config) {
 ModelInputs PretrainedModel::example_inputs(const ExampleSizes& sizes) const {
   ModelInputs in = example_tokens(*this, {sizes.batch, sizes.length});
   if (takes(arg::decoder_input_ids))
-    in.set(arg::decoder_input_ids, example_ids(config_, {sizes.batch, sizes.decoder_length}));
+    in.set(arg::decoder_input_ids, example_ids(text_part(config_), {sizes.batch, sizes.decoder_length}));
   return in;
 }
 

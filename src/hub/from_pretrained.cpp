@@ -49,12 +49,13 @@ std::vector<std::string> class_names(const Architecture& architecture) {
   const std::string folder = name && name->kind() == Value::Kind::string && !name->to_string().empty()
                                  ? name->to_string()
                                  : fs::path(config.where()).parent_path().string();
-  throw UserError(ErrorKind::bad_file,
-                  config.where() + ": " +
-                      (type.empty() ? "\"model_type\" is missing" : "there is no architecture \"" + type + "\"") +
-                      (wanted.empty() ? "" : " and no model class " + wanted) + " in Calque" + "\nIt has these " +
-                      std::to_string(types.size()) + " (`calque models` lists their classes):\n" + wrapped_list(types) +
-                      "\n" + python_way(config, folder));
+  throw UserError(ErrorKind::bad_file, config.where() + ": " +
+                                           (type.empty() ? "\"model_type\", which names the architecture, is missing"
+                                                         : "there is no architecture \"" + type + "\"") +
+                                           (wanted.empty() ? "" : " and no model class " + wanted) +
+                                           (type.empty() ? "\nCalque has these " : " in Calque\nIt has these ") +
+                                           std::to_string(types.size()) + " (`calque models` lists their classes):\n" +
+                                           wrapped_list(types) + "\n" + python_way(config, folder));
 }
 
 [[noreturn]] void unknown_class(const Config& config, const std::string& name) {
@@ -83,7 +84,8 @@ const ModelClass& choose_class(const Config& config, const LoadOptions& options)
     const std::vector<std::string> names = config.architectures();
     if (names.empty() && !model_registry().find(config.model_type())) unknown_architecture(config, "");
     if (names.empty())
-      throw UserError(ErrorKind::bad_file, config.where() + ": \"architectures\" is missing; name a class: " +
+      throw UserError(ErrorKind::bad_file, config.where() +
+                                               ": \"architectures\" is missing; name a class (--class, or model_class): " +
                                                listed(class_names(*model_registry().find(config.model_type()))));
     name = names.front();
   }

@@ -92,7 +92,9 @@ void HFTracer::add_examples(Examples& examples, Module& root, const std::vector<
       const auto faked = [&](const Tensor& t) -> Value {
         SymbolicContext context;
         for (const DummySize& size : dummy.sizes[leaf])
-          context.sizes.push_back(size.open ? DimDynamic::duck : DimDynamic::static_size);
+          context.sizes.push_back(!size.open   ? DimDynamic::static_size
+                                  : size.alone ? DimDynamic::dynamic_size
+                                               : DimDynamic::duck);
         const std::string at = dummy.sizes.size() == 1 ? "" : "_" + std::to_string(leaf);
         ++leaf;
         return examples.fake->from_tensor(t, Source::local(dummy.name + at), &context);

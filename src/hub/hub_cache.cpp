@@ -36,6 +36,15 @@ bool is_true(const std::optional<std::string>& value) {
 }
 
 [[noreturn]] void bad_repo_id(std::string_view repo_id, const std::string& why) {
+  if (const size_t scheme = repo_id.find("://"); scheme != std::string_view::npos) {
+    const std::string_view address = repo_id.substr(scheme + 3);
+    const size_t host = std::min(address.find('/'), address.size() - 1);
+    std::string name(address.substr(host + 1));
+    for (const std::string_view rest : {"/tree/", "/blob/", "/resolve/", "?", "#"}) name = name.substr(0, name.find(rest));
+    throw UserError("'" + std::string(repo_id) +
+                    "' is an address; expected a folder, or the name of a repository of the hub" +
+                    (name.empty() ? "" : ": " + name));
+  }
   throw UserError("incorrect model name '" + std::string(repo_id) + "': expected a folder, or a repository of the hub; " +
                   why);
 }

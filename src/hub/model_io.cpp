@@ -16,7 +16,13 @@ bool is_set(const Value& value) {
 }  // namespace
 
 void ModelOutput::set(std::string name, Value value) {
-  if (is_set(value)) items_.emplace_back(std::move(name), std::move(value));
+  if (!is_set(value)) return;
+  for (auto& [key, old] : items_)
+    if (key == name) {
+      old = std::move(value);
+      return;
+    }
+  items_.emplace_back(std::move(name), std::move(value));
 }
 
 void ModelOutput::set(std::string name, const std::vector<Tensor>& tensors) {

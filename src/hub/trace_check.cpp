@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/hub/dummy_inputs.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/hub/text_part.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
@@ -66,7 +67,7 @@ Tensor varied(const Tensor& like) {
 int64_t limit_of(const PretrainedModel& model, const DummyInputs& dummies, const std::string& name, const Tensor& zeros,
                  const ExampleSizes& sizes) {
   const Config& config = model.config();
-  const int64_t vocabulary = config.optional_integer("vocab_size").value_or(2);
+  const int64_t vocabulary = text_part(config).optional_integer("vocab_size").value_or(2);
   if (name == "token_type_ids") return config.optional_integer("type_vocab_size").value_or(2);
   if (name == "start_positions" || name == "end_positions" || name.ends_with("position_ids")) return sizes.length;
   if (name == "bbox") return 8;
@@ -75,6 +76,13 @@ int64_t limit_of(const PretrainedModel& model, const DummyInputs& dummies, const
   if (dummies.is_of({"next-sentence-prediction"})) return 2;
   const bool by_row = zeros.dim() == 1 || dummies.is_of({"token-classification"});
   return by_row ? config.num_labels() : std::min<int64_t>(vocabulary, 2 * sizes.length);
+}
+
+// Of another form than the trace's are the example inputs of classes that take both; a cache is made for the trace's sizes alone.
+bool fits(const Value& own, const Value& dummy, bool has_cache) {
+  if (own.is_none() || !own.is_tensor() || !dummy.is_tensor()) return !own.is_none();
+  const Tensor a = own.to_tensor(), b = dummy.to_tensor();
+  return a.dim() == b.dim() && (!has_cache || std::ranges::equal(IntList(a.sizes()), IntList(b.sizes())));
 }
 
 }  // namespace
@@ -102,10 +110,7 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
     const size_t before = out.size();
     for (const DummyInput& dummy : dummies.make(name, names)) {
       if (dummy.name != name) continue;
-      // Of another form than the trace's are the example inputs of classes that take both.
-      const bool fits = !own.is_none() && !(own.is_tensor() && dummy.value.is_tensor() &&
-                                            own.to_tensor().dim() != dummy.value.to_tensor().dim());
-      if (fits) {
+      if (fits(own, dummy.value, has_cache)) {
         out.emplace_back(name, own);
         continue;
       }

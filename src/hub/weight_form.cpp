@@ -77,7 +77,8 @@ Tensor joined(const Grid& grid, const NamedTensors& tensors, bool values) {
 NamedTensors WeightForm::of_model(const NamedTensors& of_file, bool values) const {
   NamedTensors tensors = of_file;
   for (auto& [name, tensor] : tensors)
-    for (const auto& [from, to] : renamed) replace_part(name, from, to);
+    for (const auto* pairs : {&old, &renamed})
+      for (const auto& [from, to] : *pairs) replace_part(name, from, to);
   std::set<size_t> gone;
   NamedTensors made;
   for (const Joined& one : joined) {

@@ -37,7 +37,7 @@ void append_mean(const float* frames, size_t count, size_t channels, CountedVect
 Waveform decode_waveform(std::span<const std::byte> bytes, const std::string& what, const WaveformOptions& options) {
   const SoundSource source{bytes, what, options};
   Waveform out;
-  if (!decode_wav(source, out)) out = decode_with_sndfile(source);
+  if (!decode_wav(source, out) && !decode_flac(source, out)) out = decode_with_sndfile(source);
   if (out.samples.empty()) source.fail("a sound without samples");
   return out;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
+#include "nn/hooks.h"
 
 namespace calque {
 namespace {
@@ -71,6 +72,14 @@ void PlainMembers::look(const Module& module, size_t size) {
                     type + "> name = child<" + type + ">(\"name\", ...);` instead of `" + type + " name`");
   }
   module.looked_for_plain_members_.store(true, std::memory_order_relaxed);
+}
+
+uint64_t PlainMembers::forward_hooks(const Module& module) {
+  if (!module.hooks_) return 0;
+  uint64_t state = 0;
+  for (const auto& entry : module.hooks_->forward_pre) state = state * 31 + entry.id;
+  for (const auto& entry : module.hooks_->forward) state = state * 37 + entry.id;
+  return state;
 }
 
 }  // namespace calque

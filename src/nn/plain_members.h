@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "calque/nn/module.h"
 
@@ -18,6 +19,8 @@ struct PlainMembers {
     if (!module.looked_for_plain_members_.load(std::memory_order_relaxed)) [[unlikely]]
       look(module, size);
   }
+  // Which hooks run around the module's forward, as a number: others have another; 0 without any. For guards.
+  static uint64_t forward_hooks(const Module& module);
 
  private:
   static void look(const Module& module, size_t size);

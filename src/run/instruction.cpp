@@ -4,6 +4,7 @@
 #include "calque/graph/stack_trace.h"
 #include "calque/op/mode.h"
 #include "run/operator_call.h"
+#include "run/tile_call.h"
 
 namespace calque::run {
 namespace {
@@ -88,7 +89,9 @@ bool is_getitem(const Node& n) {
 
 std::unique_ptr<const Instruction> make_instruction(const Node& node, const ValueIds& ids, const GraphOwner& owner) {
   PlainCall plain(node, ids, owner);
-  if (node.op()) {
+  if (node.kind() == NodeKind::call_module) {
+    if (std::unique_ptr<const Instruction> tiles = TileCall::make(node, ids, owner)) return tiles;
+  } else if (node.op()) {
     try {
       return std::make_unique<OperatorCall>(node, ids);
     } catch (const UserError&) {

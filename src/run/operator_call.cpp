@@ -29,9 +29,9 @@ std::vector<const ArgumentType*> argument_types(const Operator& op) {
   return types;
 }
 
-bool is_alone(const Tensor& t) {
+bool is_alone(const Tensor& t, uint32_t handles) {
   const Storage& s = *t.storage();
-  return t.use_count() == 1 && t.storage().use_count() == 1 && !s.is_borrowed() && !s.is_read_only() && s.has_data() &&
+  return t.use_count() == handles && t.storage().use_count() == 1 && !s.is_borrowed() && !s.is_read_only() && s.has_data() &&
          s.nbytes() == t.nbytes() && t.storage_offset() == 0 && !t.requires_grad();
 }
 
@@ -45,12 +45,19 @@ bool describes(const Meta& meta, const Tensor& t) {
 
 }  // namespace
 
-Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta) {
+bool is_pointwise_operator(const Operator& op) {
+  const Operator& called = op.called();
+  return called.form() == Operator::Form::compute && called.has_tag(Tag::pointwise) && !called.has_tag(Tag::random) &&
+         !called.has_tag(Tag::data_dependent) && !called.write() && called.calls().meta &&
+         called.calls().arguments.tensor_lists == 0;
+}
+
+Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta, uint32_t handles) {
   for (const uint32_t id : last_uses) {
     const Value& v = frame.values[id];
     if (!v.is_tensor() || !v.to_tensor().defined()) continue;
     const Tensor& t = v.to_tensor();
-    if (t.is_fake() || !is_alone(t) || !describes(meta, t)) continue;
+    if (t.is_fake() || !is_alone(t, handles) || !describes(meta, t)) continue;
     return Tensor(Ref<TensorImpl>(new TensorImpl(t.storage(), meta, 0)));
   }
   return {};
@@ -60,9 +67,7 @@ OperatorCall::OperatorCall(const Node& n, const ValueIds& ids)
     : op_(n.op()->called()), schema_(n.op()->schema()), types_(argument_types(op_)), constants_(schema_.arguments.size()) {
   for (const Value& argument : placed_arguments(n)) operands_.emplace_back(argument, ids);
   for (size_t i = 0; i < operands_.size(); ++i) prepare(i);
-  is_pointwise_ = op_.form() == Operator::Form::compute && op_.has_tag(Tag::pointwise) && !op_.has_tag(Tag::random) &&
-                  !op_.has_tag(Tag::data_dependent) && !converts_ && !op_.write() && op_.calls().meta &&
-                  op_.calls().arguments.tensor_lists == 0;
+  is_pointwise_ = is_pointwise_operator(op_) && !converts_;
 }
 
 Value OperatorCall::run(const Frame& frame, LastUses last_uses) const {

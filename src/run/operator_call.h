@@ -10,6 +10,9 @@
 
 namespace calque::run {
 
+// One output, by rule and kernel, each element by itself.
+bool is_pointwise_operator(const Operator& op);
+
 class OperatorCall final : public Instruction {
  public:
   static constexpr size_t most_arguments = 64;  // op/unbox.h
@@ -19,7 +22,7 @@ class OperatorCall final : public Instruction {
   Value run(const Frame& frame, LastUses last_uses) const override;
 
   // ---- in parts, for steps that are made of several calls ------------------------------------------------------------
-  // Of one output, by rule and kernel, from tensors and constants, each element by itself.
+  // Of a pointwise operator, from tensors and constants.
   bool is_pointwise() const { return is_pointwise_; }
   // Where the arguments are; false where one is no tensor with data of its own (None, a number, a fake tensor).
   bool find_arguments(const Frame& frame, const void** at, bool fake = false) const;
@@ -52,6 +55,7 @@ class OperatorCall final : public Instruction {
 };
 
 // The memory of a value that is used for the last time, if it holds all of it alone and `meta` describes it; else undefined.
-Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta);
+// `handles`: how many there are where the frame's is one of them.
+Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta, uint32_t handles = 1);
 
 }  // namespace calque::run

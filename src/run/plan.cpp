@@ -41,6 +41,29 @@ struct Plan::Parts {
     steps.back().result = ids.id_of(n);
   }
 
+  // The tensors of these attributes are taken as results that want no gradient.
+  void add_nodes(const std::set<std::string, std::less<>>& detached) {
+    ids = run::ValueIds(graph);
+    for (const Node* n : graph.nodes()) {
+      switch (n->kind()) {
+        case NodeKind::placeholder: add_input(*n); break;
+        case NodeKind::get_attr: ids.add_constant(*n, constant(n->target().text(), detached)); break;
+        case NodeKind::call_function:
+        case NodeKind::call_method:
+        case NodeKind::call_module: add_step(*n); break;
+        case NodeKind::output: result = n; output = std::make_unique<const Operand>(n->args().at(0), ids);
+      }
+    }
+    find_last_uses();
+  }
+
+  Value constant(const std::string& path, const std::set<std::string, std::less<>>& detached) const {
+    Value value = module->as_owner().attr(path);
+    if (!detached.contains(path)) return value;
+    const Tensor& t = value.to_tensor();
+    return Tensor(Ref<TensorImpl>(new TensorImpl(t.storage(), t.meta(), t.sym_storage_offset())));
+  }
+
   // What nobody reads any more after a step. What no step reads goes after the first, or right after it is made.
   void find_last_uses() {
     std::vector<bool> seen(ids.count());
@@ -92,7 +115,11 @@ struct Plan::Parts {
   std::unique_ptr<const Operand> output;
   std::vector<uint32_t> dead_at_end;
   run::StateUses state;
+  // The same steps on computed state that wants no gradient, for calls that ask for none; null where that is no difference.
+  std::unique_ptr<Parts> without_gradients;
   mutable FramePool frames;
+
+  Value run(const Values& inputs, const Watch& watch) const;
 };
 
 Plan::Plan(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -108,21 +135,15 @@ std::shared_ptr<const Plan> Plan::make(const ExportedProgram& program, const Pla
 
 std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptions& options) {
   auto parts = std::make_unique<Plan::Parts>(planned.module);
-  run::PassInput input{*planned.module, std::move(planned.written)};
-  run::run_passes(input, options);
+  PassInput input{*planned.module, std::move(planned.written)};
+  run_passes(input, options);
   parts->state = std::move(input.state);
-  parts->ids = run::ValueIds(parts->graph);
-  for (const Node* n : parts->graph.nodes()) {
-    switch (n->kind()) {
-      case NodeKind::placeholder: parts->add_input(*n); break;
-      case NodeKind::get_attr: parts->ids.add_constant(*n, parts->module->as_owner().attr(n->target().text())); break;
-      case NodeKind::call_function:
-      case NodeKind::call_method:
-      case NodeKind::call_module: parts->add_step(*n); break;
-      case NodeKind::output: parts->result = n; parts->output = std::make_unique<const Operand>(n->args().at(0), parts->ids);
-    }
+  const auto wants_gradient = [&](const std::string& path) { return planned.module->find_tensor(path)->requires_grad(); };
+  if (std::any_of(input.computed.begin(), input.computed.end(), wants_gradient)) {
+    parts->without_gradients = std::make_unique<Plan::Parts>(planned.module);
+    parts->without_gradients->add_nodes(input.computed);
   }
-  parts->find_last_uses();
+  parts->add_nodes({});
   return std::shared_ptr<const Plan>(new Plan(std::move(parts)));
 }
 
@@ -131,14 +152,18 @@ std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptio
 Value Plan::run(const Values& inputs) const { return run_watched(inputs, nullptr); }
 
 Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
-  const ContextScope<&ThreadContext::running_owner> owner(&parts_->module->as_owner());
+  return (parts_->without_gradients && !grad_enabled() ? *parts_->without_gradients : *parts_).run(inputs, watch);
+}
+
+Value Plan::Parts::run(const Values& inputs, const Watch& watch) const {
+  const ContextScope<&ThreadContext::running_owner> owner(&module->as_owner());
   RegionGuard regions;
-  FramePool::Lease lease(parts_->frames, parts_->ids.count());
+  FramePool::Lease lease(frames, ids.count());
   Frame& frame = *lease;
-  parts_->take_inputs(inputs, frame);
+  take_inputs(inputs, frame);
   const Step* current = nullptr;
   try {
-    for (const Step& step : parts_->steps) {
+    for (const Step& step : steps) {
       current = &step;
       frame.values[step.result] = step.instruction->run(frame, step.dead);
       if (watch) watch(*step.node, frame.values[step.result]);
@@ -148,8 +173,8 @@ Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
     if (!current->instruction->names_steps()) run::name_step(e, *current->node);
     throw;
   }
-  Value result = parts_->output ? parts_->output->read(frame) : Value();
-  for (const uint32_t id : parts_->dead_at_end) frame.values[id] = Value();
+  Value result = output ? output->read(frame) : Value();
+  for (const uint32_t id : dead_at_end) frame.values[id] = Value();
   lease.done();
   regions.done();
   return result;

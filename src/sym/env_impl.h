@@ -14,6 +14,11 @@
 
 namespace calque {
 
+class DataAnswers;
+
+// The line of user code behind a question: a rule's own line says little to the user.
+std::source_location user_line(std::source_location where);
+
 struct ShapeEnv::Impl final : KnowledgeListener {
   Impl(ShapeEnv* env, ShapeEnvOptions given) : options(given), pool(env), knowledge(pool) {
     pool.set_knowledge(&knowledge);
@@ -42,6 +47,8 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   void defer(const Expr* holds, std::source_location where, const Expr* canonical = nullptr);
   void learn(const Expr* holds);
   [[noreturn]] void throw_data_dependent(const Expr* e, std::source_location where);
+  // What somebody says that a number out of a tensor is, learnt; none where nobody says it.
+  std::optional<Number> answered(const Expr* e, std::source_location where);
 
   void narrowed(size_t symbol, ValueRange before) override;
   void replaced(size_t symbol, const Expr* target) override;
@@ -114,6 +121,7 @@ struct ShapeEnv::Impl final : KnowledgeListener {
   std::unordered_map<std::string, size_t> shape_ids;
   std::vector<size_t> pending_unbacked;
   std::unordered_map<size_t, size_t> unbacked_renamings;
+  DataAnswers* answers = nullptr;
   const Expr* learning = nullptr;  // the condition being learnt
   std::source_location asked_at;   // for changes that a guard brings about
   size_t next_backed = 0;

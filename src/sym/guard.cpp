@@ -12,14 +12,6 @@ namespace calque {
 
 namespace {
 
-// The line of user code behind a guard: a rule's own line says little to the user.
-std::source_location user_line(std::source_location where) {
-  const ThreadContext& context = thread_context();
-  if (context.guard_operator.empty() || context.call_site == nullptr) return where;
-  const std::source_location site = context.call_site->where;
-  return site.line() != 0 ? site : where;
-}
-
 std::string place(std::source_location where) {
   const ThreadContext& context = thread_context();
   std::string out;
@@ -29,6 +21,13 @@ std::string place(std::source_location where) {
 }
 
 }  // namespace
+
+std::source_location user_line(std::source_location where) {
+  const ThreadContext& context = thread_context();
+  if (context.guard_operator.empty() || context.call_site == nullptr) return where;
+  const std::source_location site = context.call_site->where;
+  return site.line() != 0 ? site : where;
+}
 
 ErrorOnNewGuards::ErrorOnNewGuards(ShapeEnv& env) : env_(env), before_(env.impl().error_on_new_guards) {
   env_.impl().error_on_new_guards = true;
@@ -117,7 +116,10 @@ bool ShapeEnv::Impl::guard(const Expr* boolean, std::source_location where, bool
   const Expr* asked = boolean;
   if (boolean->has_unbacked()) {  // what cannot be known may cancel out
     boolean = knowledge.canonical(knowledge.simplify(boolean));
-    if (boolean->has_unbacked()) throw_data_dependent(asked, where);
+    if (boolean->has_unbacked()) {
+      if (const std::optional<Number> answer = answered(boolean, where)) return answer->integer != 0;
+      throw_data_dependent(asked, where);
+    }
   }
   const std::optional<Number> value = hint_of(boolean);
   if (!value) throw_data_dependent(boolean, where);
@@ -165,6 +167,8 @@ bool ShapeEnv::Impl::expect_true(const Expr* boolean, std::source_location where
 int64_t ShapeEnv::Impl::specialize(const Expr* integer, std::source_location where) {
   const Expr* e = knowledge.simplify(integer);
   if (e->is_integer()) return e->integer();
+  if (e->has_unbacked())
+    if (const std::optional<Number> answer = answered(e, where)) return answer->integer;
   const std::optional<Number> value = hint_of(e);
   if (e->has_unbacked() || !value) throw_data_dependent(e, where);
   record(pool.relation(ExprKind::eq, integer, pool.integer(value->integer)), where);
@@ -174,6 +178,8 @@ int64_t ShapeEnv::Impl::specialize(const Expr* integer, std::source_location whe
 double ShapeEnv::Impl::specialize_float(const Expr* real, std::source_location where) {
   const Expr* e = knowledge.simplify(real);
   if (e->kind() == ExprKind::float_number) return e->float_value();
+  if (e->has_unbacked())
+    if (const std::optional<Number> answer = answered(e, where)) return answer->as_double();
   const std::optional<Number> value = hint_of(e);
   if (e->has_unbacked() || !value) throw_data_dependent(e, where);
   const Expr* condition = pool.relation(ExprKind::eq, real, pool.float_number(value->as_double()));

@@ -10,6 +10,7 @@
 #include "sym/env_impl.h"
 #include "sym/equality_constraint.h"
 #include "sym/evaluate.h"
+#include "sym/guard_checks.h"
 #include "sym/linear_text.h"
 #include "sym/python_print.h"
 #include "sym/range.h"
@@ -439,6 +440,17 @@ std::optional<std::string> ProducedGuards::first_failure(const std::vector<RealI
     if (const auto own = values.find(source); own == values.end() || own->second.integer != size)
       return source + " == " + std::to_string(size);
   return std::nullopt;
+}
+
+GuardChecks collect_guard_checks(ShapeEnv& env, const std::vector<Placeholder>& placeholders) {
+  const std::shared_ptr<ProducedGuards::Impl> impl = Producer(env, {}).run(placeholders);
+  GuardChecks out{ProducedGuards(impl), {}, {}};
+  for (size_t i = 0; i < impl->checks.size(); ++i) {
+    const ProducedGuards::Impl::Runnable& r = impl->runnables[i];
+    out.checks.push_back({impl->checks[i].kind, r.expr, r.source, r.range, impl->checks[i].text, impl->checks[i].verbose});
+  }
+  for (const size_t symbol : impl->symbols) out.symbols.emplace_back(symbol, impl->symbol_to_source.at(symbol)[0].name());
+  return out;
 }
 
 ProducedGuards collect_guards(ShapeEnv& env, const std::vector<Placeholder>& placeholders, const GuardsRequest& request) {

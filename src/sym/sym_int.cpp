@@ -124,6 +124,8 @@ int64_t SymInt::as_int_slow() const {
   const Expr* known = expr()->env()->impl().knowledge.replace(expr());
   if (known->is_integer()) return known->integer();
   if (known->has_unbacked())
+    if (const auto answer = known->env()->impl().answered(known, std::source_location::current())) return answer->integer;
+  if (known->has_unbacked())
     throw UserError(ErrorKind::data_dependent,
                     "a plain integer was needed, but the value " + known->str() +
                         " is data-dependent: it comes out of a tensor and is known only when the program runs");
@@ -191,6 +193,9 @@ SymFloat::SymFloat(const Expr* expr) {
 
 double SymFloat::as_float() const {
   if (!is_symbolic()) return value_;
+  if (expr_->has_unbacked())
+    if (const auto answer = expr_->env()->impl().answered(expr_, std::source_location::current()))
+      return answer->as_double();
   throw UserError(ErrorKind::data_dependent, "a plain float was needed, but the value is symbolic" +
                                                  std::string(expr_->has_unbacked() ? " and data-dependent: " : ": ") +
                                                  str());

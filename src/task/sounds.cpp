@@ -10,6 +10,7 @@
 #include "task/load.h"
 #include "task/media_inputs.h"
 #include "task/text_case.h"
+#include "task/whisper_text.h"
 #include "text/decoder.h"
 
 namespace calque {
@@ -117,9 +118,6 @@ Transcriber::Transcriber(std::shared_ptr<PretrainedModel> model, FeatureExtracto
 Transcriber Transcriber::from_folder(const fs::path& folder, const LoadOptions& options) {
   static constexpr std::string_view tasks[] = {"ctc", "speech-seq2seq"};
   const ModelForTask found = load_model_for_task(folder, options, tasks, "transcribe");
-  if (found.model->config().model_type() == "whisper")
-    throw UserError("transcribe: Whisper's way of writing (languages, timestamps) is not there yet; " +
-                    found.model->class_name() + " opens for forward, and its features are those of FeatureExtractor");
   Transcriber out(found.model, extractor_of(folder));
   const fs::path files = ModelFiles(folder.string()).folder();
   if (found.task == "ctc") {
@@ -131,13 +129,20 @@ Transcriber Transcriber::from_folder(const fs::path& folder, const LoadOptions& 
   return out;
 }
 
-Transcript Transcriber::transcribe(const Waveform& waveform, TimesOf times) const {
+Transcript Transcriber::transcribe(const Waveform& waveform, const SpeechOptions& options) const {
   const GradModeScope no_grad(false);
-  if (vocabulary_) return read_steps(waveform, times);
-  if (times != TimesOf::nothing)
+  const bool whispers = model_->config().model_type() == "whisper";
+  if (!whispers && (!options.whisper.task.empty() || !options.whisper.language.empty()))
+    throw UserError("transcribe: " + model_->class_name() + " has no language and no task to choose; Whisper's models do");
+  if (vocabulary_ ? options.times == TimesOf::segments : options.times == TimesOf::characters)
+    throw UserError("transcribe: " + model_->class_name() + " does not say when each " +
+                    (vocabulary_ ? "segment was said; ask for words or characters" : "character was said; ask for words"));
+  if (vocabulary_) return read_steps(waveform, options.times);
+  if (whispers) return whispered(waveform, options);
+  if (options.times != TimesOf::nothing)
     throw UserError("transcribe: " + model_->class_name() +
-                    " does not say when something was said; models with a CTC head do");
-  return written(waveform);
+                    " does not say when something was said; Whisper and models with a CTC head do");
+  return written(waveform, options);
 }
 
 Transcript Transcriber::read_steps(const Waveform& waveform, TimesOf times) const {
@@ -151,18 +156,48 @@ Transcript Transcriber::read_steps(const Waveform& waveform, TimesOf times) cons
                              times);
 }
 
-Transcript Transcriber::written(const Waveform& waveform) const {
-  auto* encoder = dynamic_cast<PretrainedModel*>(model_->base_model().find_submodule("encoder"));
-  if (!encoder) throw UserError("transcribe: " + model_->class_name() + " has no encoder to run");
-  const ModelInputs heard = sound_inputs(*encoder, extractor_, waveform);
-  ModelInputs given;
-  given.set(arg::encoder_outputs, dict({{"last_hidden_state", (*encoder)(heard).last_hidden_state()}}));
-  given.set(arg::attention_mask, heard[arg::attention_mask]);
-  const Tensor ids = generate(*model_, given, settings_).sequences.contiguous();
+Transcript Transcriber::written(const Waveform& waveform, const SpeechOptions& options) const {
+  GenerateOptions generation;
+  generation.generator = options.generator;
+  const ModelInputs heard = sound_inputs(*model_, extractor_, waveform);
+  const Tensor ids = generate(*model_, heard, settings_, generation).sequences.contiguous();
   Transcript out;
   out.ids.assign(ids.data_as<int64_t>(), ids.data_as<int64_t>() + ids.numel());
   out.text = tokenizer_->decode(out.ids);
   return out;
+}
+
+Transcript Transcriber::whispered(const Waveform& waveform, const SpeechOptions& options) const {
+  const Waveform at_rate = resampled(waveform, extractor_.rate());
+  const bool is_long = std::ssize(at_rate.samples) > extractor_.chunk_samples();
+  const SoundFeatures features = extractor_.extract({&at_rate, 1}, {.whole = is_long, .attention_mask = true});
+  WhisperOptions whisper = options.whisper;
+  if (options.times != TimesOf::nothing) whisper.return_timestamps = true;
+  whisper.token_timestamps = options.times == TimesOf::words;
+  whisper.attention_mask = *features.attention_mask;
+  GenerateOptions generation;
+  generation.generator = options.generator;
+  const WhisperOutput found = whisper_generate(*model_, as_model(*model_, features.values), settings_, whisper, generation);
+  std::vector<int64_t> ids;
+  std::vector<float> times;
+  for (const SpokenSegment& one : found.segments[0]) {
+    ids.insert(ids.end(), one.ids.begin(), one.ids.end());
+    times.insert(times.end(), one.times.begin(), one.times.end());
+  }
+  WhisperTextOptions text{.times = options.times, .language = language_of(found.first_tokens[0])};
+  text.time_precision = static_cast<double>(extractor_.chunk_samples()) / static_cast<double>(extractor_.rate()) /
+                        static_cast<double>(model_->config().integer("max_source_positions"));
+  Transcript out = whisper_text(*tokenizer_, ids, times, text);
+  out.language = text.language;
+  return out;
+}
+
+// The language is one of the first tokens: "<|de|>".
+std::string Transcriber::language_of(const std::vector<int64_t>& first_tokens) const {
+  for (const int64_t id : first_tokens)
+    for (const auto& [code, name] : whisper_languages())
+      if (tokenizer_->id_to_token(id) == "<|" + std::string(code) + "|>") return std::string(name);
+  return "";
 }
 
 }  // namespace calque

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "calque/base/error.h"
+#include "calque/sym/data_answers.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/finfo.h"
 #include "calque/tensor/number_text.h"
@@ -87,8 +88,10 @@ int64_t Scalar::to_int() const {
 bool Scalar::to_bool() const {
   if (kind_ == Kind::boolean) {
     bool known = int_.as_int() != 0;
-    if (expr_ && !SymBool(expr_).is_known(known))
+    if (expr_ && !SymBool(expr_).is_known(known)) {
+      if (const std::optional<DataAnswer> answer = ask_data(SymBool(expr_))) return std::get<bool>(*answer);
       throw UserError(ErrorKind::data_dependent, "a plain bool was needed, but the value is symbolic: " + str());
+    }
     return known;
   }
   if (kind_ == Kind::complex) return real_ != 0 || imag_ != 0;

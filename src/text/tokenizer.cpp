@@ -94,6 +94,10 @@ Tokenizer Tokenizer::read(std::string_view text, const std::string& name, const 
     const Json* found = json.find(key);
     return found ? *found : nothing.root();
   };
+  if (json.is_object() && json.find("model") == nullptr)
+    throw UserError(ErrorKind::bad_file, name +
+                                             ": expected a tokenizer.json, found a JSON text without \"model\"; "
+                                             "name the model's folder, or the tokenizer.json in it");
   impl->settings = TokenizerSettings::read(document, folder);
   naming(name, [&] {
     ExpressionBudget expressions(limits);

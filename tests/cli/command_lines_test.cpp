@@ -119,7 +119,8 @@ TEST(CommandLineTable, has_at_least_120_cases_and_each_says_something) {
 TEST(ModelsPage, is_what_the_registry_has) {
   std::ifstream in(test::source_folder() + "/docs/models.md");
   const std::string page((std::istreambuf_iterator<char>(in)), {});
-  EXPECT_EQ(page, cli_test::calque_run("models --markdown").out) << "run: calque models --markdown > docs/models.md";
+  EXPECT_TRUE(page == cli_test::calque_run("models --markdown").out)  // both texts together are 30 kB
+      << "docs/models.md is stale; run: calque models --markdown > docs/models.md";
 }
 
 }  // namespace

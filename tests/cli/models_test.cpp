@@ -118,6 +118,18 @@ TEST_F(Models, trace_takes_the_names_of_inputs_and_checks_the_graph) {
   EXPECT_THAT(calque_run("trace tiny-lm --input-names input_ids").out, HasSubstr("--input-names is for a model folder"));
 }
 
+// A weight that is no number: nothing equals what comes of it.
+TEST_F(Models, trace_check_ends_with_1_where_graph_and_model_differ) {
+  ASSERT_EQ(calque_run("save tiny-lm --dtype float32 -o " + path("nan")).status, 0);
+  std::fstream file(path("nan/model.safetensors"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-4, std::ios::end);
+  file.write("\x00\x00\xC0\x7F", 4);
+  file.close();
+  const Result checked = calque_run("trace " + path("nan") + " --level fx --input-names input_ids --check");
+  EXPECT_EQ(checked.status, 1) << checked.out;
+  EXPECT_THAT(checked.out, AllOf(HasSubstr("length 9: different"), HasSubstr("logits differs by nan")));
+}
+
 TEST_F(Models, exported_models_run_at_other_sizes) {
   for (const std::string& dynamic :
        {std::string(), std::string(" --dynamic input_ids=batch,seq --dynamic attention_mask=batch,seq")}) {

@@ -85,6 +85,17 @@ TEST(GenerationConfig, H224_settings_that_contradict_each_other) {
   EXPECT_THAT(config_of(R"({"do_sample": true, "temperature": 0.5})").validate(), IsEmpty());
 }
 
+TEST(GenerationConfig, caches_that_would_change_the_text_are_refused) {
+  EXPECT_THAT(invalid(R"({"cache_implementation": "quantized"})"),
+              AllOf(HasSubstr("`cache_implementation` is \"quantized\""), HasSubstr("leave it out")));
+  EXPECT_THAT(invalid(R"({"cache_implementation": "paged"})"), HasSubstr("which Calque does not have"));
+  EXPECT_THAT(invalid(R"({"cache_implementation": "statick"})"),
+              AllOf(HasSubstr("Invalid `cache_implementation` (statick)"), HasSubstr("dynamic, static, ")));
+  EXPECT_THAT(config_of(R"({"cache_implementation": "hybrid"})").validate(), IsEmpty());
+  EXPECT_THAT(config_of(R"({"cache_implementation": "static", "use_cache": false})").validate(),
+              ElementsAre(HasSubstr("has no effect")));
+}
+
 TEST(GenerationConfig, H225_a_config_with_problems_is_not_saved) {
   const test::TemporaryFolder temporary;
   const std::filesystem::path& folder = temporary.path();

@@ -49,6 +49,21 @@ const nlohmann::json& reference() {
   return read;
 }
 
+TEST(TinyLM, every_kind_of_cache_gives_the_same_text) {
+  GenerationConfig config = settings(R"({"max_new_tokens": 8, "eos_token_id": -1})");
+  const auto text = [&] { return rows_of(generate(tiny(), {{arg::input_ids, ids_of({{5, 9, 21}})}}, config).sequences); };
+  const auto expected = text();
+  for (const char* name : {"dynamic", "static", "hybrid", "sliding_window", "offloaded", "offloaded_static"}) {
+    config.cache_implementation = name;
+    EXPECT_EQ(text(), expected) << name;
+  }
+  const KeyValueCache past = tiny()({{arg::input_ids, ids_of({{5, 9}})}, {arg::use_cache, true}}).past_key_values();
+  EXPECT_THAT(error_of([&] {
+                generate(tiny(), {{arg::input_ids, ids_of({{5, 9, 21}})}, {arg::past_key_values, past}}, config);
+              }),
+              HasSubstr("use one of the two"));
+}
+
 TEST(TinyLM, greedy_ids_are_the_references) {
   for (const auto& entry : reference()) {
     const auto prompt = entry["prompt_ids"].get<std::vector<int64_t>>();

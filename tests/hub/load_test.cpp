@@ -460,7 +460,8 @@ TEST(LoadErrors, an_unknown_architecture) {
   folder.write("config.json", R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"], "vocab_size": 4})");
   EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), Not(HasSubstr("did you mean")));
   folder.write("config.json", R"({"hidden_size": 3})");
-  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }), HasSubstr("\"model_type\" is missing in Calque\nIt has"));
+  EXPECT_THAT(error_of([&] { from_pretrained(folder.path()); }),
+              HasSubstr("\"model_type\", which names the architecture, is missing\nCalque has"));
 }
 
 TEST(LoadErrors, an_unknown_class) {

@@ -203,7 +203,7 @@ def real_cases(every):
     t5, reformer = {"tokenizer_class": "T5Tokenizer"}, {"tokenizer_class": "ReformerTokenizer"}
     llama = {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "legacy": False}
     for name, file, tokenizer_config, kind in (
-            ("j2", "spiece.model", t5, "t5"), ("j2", "spiece.model", {"tokenizer_class": "AlbertTokenizer"}, "albert"),
+            ("j2", "spiece.model", t5, "t5"),
             ("j2", "sentencepiece.bpe.model", {"tokenizer_class": "XLMRobertaTokenizer"}, "xlm-roberta"),
             ("kyoto", "spiece.model", t5, "t5"), ("kyoto", "spiece.model", {"tokenizer_class": "XLNetTokenizer"}, "xlnet"),
             ("botchan", "spiece.model", t5, "t5"), ("botchan", "tokenizer.model", {"tokenizer_class": "PreTrainedTokenizerFast"}, "glm"),

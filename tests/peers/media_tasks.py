@@ -253,7 +253,61 @@ def written(folder, args):
     check(f"transcribe: {name}", wrong)
 
 
-PARTS = (classify, embed, segment, match, heard, transcribe, written)
+SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|ja|>", "<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
+
+
+def whisper_model(folder, states=100):
+    """A second is heard at once; the timestamps stand in the tokenizer behind its special tokens, as in Whisper's own."""
+    tokenizer = tasks.byte_level(folder)
+    tokenizer.add_special_tokens({"additional_special_tokens": SPECIAL[1:], "eos_token": SPECIAL[0], "bos_token": SPECIAL[0], "unk_token": SPECIAL[0]})
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in SPECIAL}
+    tokenizer.add_tokens([transformers.AddedToken(f"<|{i * 0.02:.2f}|>", special=False) for i in range(states + 1)])
+    assert tokenizer.convert_tokens_to_ids("<|0.00|>") == ids["<|notimestamps|>"] + 1
+    config = transformers.WhisperConfig(vocab_size=len(tokenizer), num_mel_bins=80, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
+                                        decoder_ffn_dim=48, max_source_positions=states, max_target_positions=64, pad_token_id=ids[SPECIAL[0]], bos_token_id=ids[SPECIAL[0]], eos_token_id=ids[SPECIAL[0]],
+                                        decoder_start_token_id=ids[SPECIAL[1]], suppress_tokens=None, begin_suppress_tokens=None)
+    extractor = transformers.WhisperFeatureExtractor(chunk_length=states // 50)
+    model = saved(folder, "WhisperForConditionalGeneration", config, extractor)
+    model.generation_config = transformers.GenerationConfig(
+        eos_token_id=ids[SPECIAL[0]], pad_token_id=ids[SPECIAL[0]], decoder_start_token_id=ids[SPECIAL[1]], lang_to_id={t: ids[t] for t in SPECIAL[2:5]}, is_multilingual=True,
+        task_to_id={"translate": ids["<|translate|>"], "transcribe": ids["<|transcribe|>"]}, no_timestamps_token_id=ids["<|notimestamps|>"], prev_sot_token_id=ids["<|startofprev|>"],
+        suppress_tokens=list(ids.values())[1:-1], alignment_heads=[[0, 1], [1, 2]], max_length=40)
+    model.generation_config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    settings = json.load(open(os.path.join(folder, "tokenizer_config.json")))
+    json.dump({**settings, "tokenizer_class": "WhisperTokenizer"}, open(os.path.join(folder, "tokenizer_config.json"), "w"))
+    return model, extractor
+
+
+def whispered(folder, args):
+    """Whisper: text, language and chunks of the pipeline, greedy, short and in several parts."""
+    if not known("WhisperForConditionalGeneration"):
+        return
+    model, extractor = whisper_model(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    check(f"Whisper's tokenizer: {type(tokenizer).__name__}", [] if hasattr(tokenizer, "_decode_asr") else ["not Whisper's"])
+    pipeline = transformers.pipeline("automatic-speech-recognition", model=model, tokenizer=tokenizer, feature_extractor=extractor)
+    files = []
+    for i, (seconds, rate) in enumerate([(0.9, 16000), (2.0, 16000), (5.3, 16000)]):
+        files.append(os.path.join(folder, f"speech{i}.wav"))
+        soundfile.write(files[-1], cases.tones(i, seconds, rate)[:, 0], rate, subtype="FLOAT")
+    for how, flags, wanted in (("text", [], {}), ("segments", ["--timestamps"], {"return_timestamps": True}), ("words", ["--times", "word"], {"return_timestamps": "word"}),
+                               ("German", ["--language", "german", "--timestamps"], {"return_timestamps": True, "generate_kwargs": {"language": "de"}}),
+                               ("translation", ["--task", "translate"], {"generate_kwargs": {"task": "translate"}})):
+        wrong = []
+        for f, found in zip(files, lines_for(files, "transcribe", folder, *options("--audio", files), *flags)):
+            given = {**wanted, "generate_kwargs": {"num_beams": 1, "max_new_tokens": None, "max_length": 40, **wanted.get("generate_kwargs", {})}}
+            if how != "text" and how != "translation" or "0" in os.path.basename(f) or "1" in os.path.basename(f):
+                answer = pipeline(soundfile.read(f, dtype="float32")[0], **given)
+            else:  # a long one has timestamps whether they are asked for or not
+                answer = pipeline(soundfile.read(f, dtype="float32")[0], **{**given, "return_timestamps": True})
+            chunks = [{"text": c["text"], "timestamp": list(c["timestamp"])} for c in answer.get("chunks", [])]
+            if found["text"] != answer["text"] or ("chunks" in found and found["chunks"] != chunks):
+                wrong.append(f"{f}: {found['text']!r} instead of {answer['text']!r}; {found.get('chunks', [])[:3]} instead of {chunks[:3]}")
+        check(f"transcribe: Whisper, {how}", wrong)
+
+
+PARTS = (classify, embed, segment, match, heard, transcribe, written, whispered)
 
 
 if __name__ == "__main__":

@@ -277,9 +277,10 @@ def check_export(folder, arch, task, cls, model, cases, failures, run_all):
         return cases.inputs(cls, x, model) if hasattr(cases, "inputs") else x
 
     usual = None
+    shortest = getattr(cases, "shortest", lambda cls: 1)(cls)
     dims = zoo_cases.inputs(arch, task, cls)[1].values()
     for batch, length in ((2, 7), *(size for size in SMALL_EXAMPLES if size[1] == 7 or any(d[1] is not None for d in dims))):
-        if batch == 0 and cls in getattr(cases, "NO_EMPTY_BATCH", ()):
+        if length < shortest or batch == 0 and cls in getattr(cases, "NO_EMPTY_BATCH", ()):
             continue
         example = {name: t[:batch] for name, t in sized(max(batch, 1), length).items()} if batch == 0 else sized(batch, length)
         save_file({name: t.contiguous() for name, t in example.items()}, inputs)
@@ -295,7 +296,9 @@ def check_export(folder, arch, task, cls, model, cases, failures, run_all):
 def run_exported(program, sized, what, cls, model, cases, failures):
     try:
         exported = torch.export.load(program).module()
-        uncached = {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters or getattr(model.config, "use_cache", False) else {}
+        parts = (model.config, getattr(model.config, "text_config", None))
+        caches = any(getattr(part, "use_cache", False) for part in parts)
+        uncached = {"use_cache": False} if caches or "use_cache" in inspect.signature(model.forward).parameters else {}
         if hasattr(model, "set_attn_implementation"):
             try:
                 model.set_attn_implementation("sdpa")
@@ -303,6 +306,8 @@ def run_exported(program, sized, what, cls, model, cases, failures):
                 model.set_attn_implementation("eager")
         longer = getattr(cases, "longer_than_the_table", lambda model: [])(model)
         for batch, length in ((2, 7), (3, 5), (1, 12), (1, 1), *((2, length) for length in longer)):
+            if length < getattr(cases, "shortest", lambda cls: 1)(cls):
+                continue
             x = sized(batch, length)
             with torch.no_grad():
                 expected = plain(copy.deepcopy(model)(**accepted(model, {**x, **uncached})))
@@ -328,9 +333,11 @@ def check_picture_sizes(folder, arch, task, cls, model, cases, failures):
         inputs, program = os.path.join(folder, "in.safetensors"), os.path.join(folder, "p.pt2")
         example = sized(2, own)
         save_file({name: t if isinstance(t, torch.Tensor) else torch.tensor(t) for name, t in example.items()}, inputs)
-        least = [min(sizes) for sizes in zip(own, *others)]
+        multiple = getattr(cases, "PICTURE_MULTIPLE", 1)  # of which heights and widths have to be
+        least = [min(sizes) // multiple for sizes in zip(own, *others)]
+        height, width = (f"{multiple}*{name}:{low}..{200 // multiple}" if multiple > 1 else f"{name}:{low}..200" for name, low in zip(("height", "width"), least))
         dynamic = [f"{name}=batch" + ",*" * (t.dim() - 1) for name, t in example.items() if isinstance(t, torch.Tensor) and name != "pixel_values"]
-        done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls, "--dynamic", f"pixel_values=batch,*,height:{least[0]}..200,width:{least[1]}..200", *(a for d in dynamic for a in ("--dynamic", d))],
+        done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls, "--dynamic", f"pixel_values=batch,*,{height},{width}", *(a for d in dynamic for a in ("--dynamic", d))],
                               capture_output=True, text=True)
         if done.returncode != 0:
             failures.append(f"{cls} (export of pictures of any size): {done.stderr.strip()[-600:]}")

@@ -260,6 +260,7 @@ TEST(PlanCheck, leaves_inputs_state_and_random_numbers_as_they_are) {
 
 TEST(PlanCheck, names_the_step_that_differs) {
   PlanOptions spoiled;
+  spoiled.without = {"fuse_pointwise"};
   const auto module = module_of("%x = placeholder\n%a = aten.neg.default(%x)\n%b = aten.abs.default(%a)\nreturn %b");
   spoiled.after_pass = [](const std::string& name, const GraphModule& m) {
     if (name == "fold_state") const_cast<GraphModule&>(m).graph().find_node("a")->set_target(get_operator("aten::exp"));
@@ -288,6 +289,40 @@ TEST(PlanState, what_depends_on_the_state_alone_is_computed_once) {
   EXPECT_TRUE(plan->is_current());
   weight.fill_(1.0);
   EXPECT_FALSE(plan->is_current());
+}
+
+TEST(PlanState, what_is_computed_of_computed_state_is_computed_once_too) {
+  const Tensor weight = numbers(2, 3);
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[weight]
+    %exp = aten.exp.default(%w)
+    %neg = aten.neg.default(%exp)
+    %cos = aten.cos.default(%neg)
+    %first = aten.mul.Tensor(%x, %exp)
+    %second = aten.mul.Tensor(%first, %neg)
+    %third = aten.mul.Tensor(%second, %cos)
+    return %third)",
+                                {{"weight", Attribute(weight)}});
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->num_steps(), 1U);
+  EXPECT_EQ(plan->packed_bytes(), 72U);
+  EXPECT_TRUE(same(plan->run({numbers(2, 3)}), Interpreter(module->graph(), &module->as_owner()).run({numbers(2, 3)})));
+  weight.fill_(1.0);
+  EXPECT_FALSE(plan->is_current());
+}
+
+TEST(PlanState, computed_state_wants_a_gradient_where_the_interpreters_does) {
+  const Tensor weight = numbers(2, 3).set_requires_grad();
+  const auto module =
+      module_of("%x = placeholder\n%w = get_attr[w]\n%e = aten.exp.default(%w)\n%y = aten.mul.Tensor(%x, %e)\nreturn %y",
+                {{"w", Attribute(weight, true)}});
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->num_steps(), 1U);
+  for (const bool asked : {true, false, true}) {
+    const GradModeScope mode(asked);
+    EXPECT_EQ(plan->run({numbers(2, 3)}).to_tensor().requires_grad(), asked);
+  }
 }
 
 TEST(PlanState, views_of_the_state_stay_right_when_it_is_written) {

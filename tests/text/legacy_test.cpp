@@ -109,6 +109,15 @@ TEST(Legacy, a_class_of_python_alone_gives_the_ids_of_transformers) {
   EXPECT_EQ(count, 4);
 }
 
+// multilingual.tiktoken of openai-whisper ends so.
+TEST(Legacy, a_token_of_tiktokens_may_have_no_bytes) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder.path() / "tokenizer.model", "YQ== 0\nYg== 1\n= 2\n");
+  const Tokenizer tokenizer = Tokenizer::from_file(folder.path());
+  EXPECT_EQ(tokenizer.encode_ids("ab"), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(tokenizer.decode(std::vector<int64_t>{0, 2, 1}), "ab");
+}
+
 TEST(Legacy, a_wrong_line_of_tiktokens_is_named_by_its_number) {
   const test::TemporaryFolder folder;
   test::write_file(folder.path() / "tokenizer.model", "YQ== 0\nYg==  1\n");

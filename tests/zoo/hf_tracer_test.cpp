@@ -161,7 +161,6 @@ INSTANTIATE_TEST_SUITE_P(Zoo, EveryClassTraced, ::testing::ValuesIn(golden_folde
 });
 
 TEST_P(EveryClassTraced, H176_H179_H209_graphs_equal_the_model_at_other_sizes) {
-  if (GetParam() == "whisper") GTEST_SKIP() << "transformers' tracer makes no features for it";
   for (const ModelClass& one : model_registry().find(Config::from_file(golden(GetParam())).model_type())->classes) {
     const auto model = made(GetParam(), one.name);
     const std::vector<Names> sets = input_sets(*model);
@@ -171,12 +170,9 @@ TEST_P(EveryClassTraced, H176_H179_H209_graphs_equal_the_model_at_other_sizes) {
 }
 
 TEST_P(EveryClassTraced, H180_H199_keys_and_values_as_inputs_of_every_decoder) {
-  if (GetParam() == "whisper") GTEST_SKIP() << "transformers' tracer makes no features for it";
-  if (GetParam() == "speech_to_text")
-    GTEST_SKIP() << "how many frames its convolutions leave is known when the graph runs, its cache's length before";
   for (const ModelClass& one : model_registry().find(Config::from_file(golden(GetParam())).model_type())->classes) {
     const auto model = made(GetParam(), one.name);
-    if (!gives_a_cache(*model) || model->main_input_name() != "input_ids") continue;
+    if (!gives_a_cache(*model)) continue;
     model->config().set("use_cache", true);
     Names names;
     for (const auto& [name, value] : model->example_inputs().to_kwargs(model->arguments()))
@@ -656,13 +652,20 @@ TEST(HFTracer, parameters_and_buffers_are_got_once_each) {
   }
 }
 
+// Names that the class is called with, and labels where it has a head for sentences.
+Names folder_inputs(PretrainedModel& model) {
+  Names out;
+  for (const auto& [name, value] : model.example_inputs().to_kwargs(model.arguments())) out.push_back(name);
+  if (model.class_name().ends_with("ForSequenceClassification")) out.emplace_back("labels");
+  return out;
+}
+
 TEST(HFTracer, a_graph_saved_in_a_folder_comes_back_the_same) {
   const test::TemporaryFolder folder;
-  for (const char* type : {"bert", "bart", "llama"}) {
-    const std::string head = type == std::string("bert") ? "BertForSequenceClassification" : "";
-    const auto model = made(type, head);
-    Names names = {"input_ids", "attention_mask"};
-    if (!head.empty()) names.emplace_back("labels");
+  for (const char* type : {"bert", "bart", "llama", "wav2vec2", "hubert", "siglip", "vit", "whisper", "speech_to_text"}) {
+    SCOPED_TRACE(type);
+    const auto model = made(type, type == std::string("bert") ? "BertForSequenceClassification" : "");
+    const Names names = folder_inputs(*model);
     const auto traced = symbolic_trace(*model, names);
     save_traced_model(*traced, folder / type);
     const auto restored = load_traced_model(folder / type);

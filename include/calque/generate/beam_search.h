@@ -26,13 +26,15 @@ struct Hypothesis {
   TokenIds ids;                     // with the prompt, without the end of text
   std::optional<int64_t> end = {};  // the end of text that finished it
   float score = 0;                  // its log-probability over its length to the power of the penalty
+  std::vector<int64_t> rows = {};   // by step: the row that its token was chosen from
 };
 
 // The best `num_beams` of one prompt.
 class BeamHypotheses {
  public:
   explicit BeamHypotheses(const BeamSettings& settings);  // UserError: `never` without max_length
-  void add(TokenIds ids, std::optional<int64_t> end, float sum_logprobs, int64_t generated_length);
+  void add(TokenIds ids, std::optional<int64_t> end, float sum_logprobs, int64_t generated_length,
+           std::vector<int64_t> rows = {});
   // Whether nothing better will come, given the best that is still running.
   bool is_done(float best_sum_logprobs, int64_t length, int64_t prompt_length) const;
   const std::vector<Hypothesis>& items() const { return items_; }
@@ -60,6 +62,8 @@ class BeamSearchScorer {
   // The best of each prompt, with what is still running: [batch * count, length], padded, with the ends of text.
   Tensor finalize(const Tensor& input_ids, std::span<const float> scores, int64_t count);
   const BeamHypotheses& hypotheses(size_t prompt) const { return hypotheses_[prompt]; }
+  // Of what finalize() gave: Hypothesis::rows.
+  const std::vector<std::vector<int64_t>>& finished_rows() const { return finished_rows_; }
 
  private:
   BeamSettings settings_;
@@ -68,6 +72,7 @@ class BeamSearchScorer {
   int64_t prompt_length_;
   std::vector<BeamHypotheses> hypotheses_;
   std::vector<bool> done_;
+  std::vector<std::vector<int64_t>> rows_, finished_rows_;  // rows_: of the beams that go on
 };
 
 }  // namespace calque

@@ -84,6 +84,8 @@ struct GenerateOutput {
   Tensor sequences;            // [batch * num_return_sequences, length]
   std::vector<Tensor> scores;  // with output_scores: after the processors, one a step
   std::vector<Tensor> logits;  // with output_logits: before them
+  // Of beams, by sequence and step: the row of `scores` that the token was chosen from.
+  std::vector<std::vector<int64_t>> beam_rows = {};
 };
 
 // `input_ids` is int64 [batch, length]; undefined or empty it is the config's bos token. UserError for settings that

@@ -46,6 +46,7 @@ struct GenerationConfig {
   std::optional<std::vector<std::string>> stop_strings;
   // Strategy.
   std::optional<bool> do_sample, use_cache;
+  std::optional<std::string> cache_implementation;  // "dynamic", "static", ...: one cache serves all (docs/generation.md)
   std::optional<int64_t> num_beams, num_beam_groups;
   std::optional<double> penalty_alpha, length_penalty, diversity_penalty;
   std::optional<int64_t> prompt_lookup_num_tokens, max_matching_ngram_size;

@@ -20,6 +20,7 @@ class PretrainedModel;
 struct DummySize {
   int64_t size = 0;
   bool open = true;
+  bool alone = false;  // an open one that no other size of this number is meant by
 };
 using DummySizes = std::vector<DummySize>;
 
@@ -58,7 +59,9 @@ class DummyInputs {
   DummySize draw(int64_t low = 10, int64_t high = 20);
   DummySizes labels(const std::string& name, DType& dtype);
   DummySizes pixels();
-  DummyInput cache() const;
+  DummyInput cache();
+  Value cache_of_a_run();
+  DummySize encoded_length(int64_t left);
   int64_t hidden_size() const;
 
   PretrainedModel& model_;

@@ -14,6 +14,7 @@ namespace calque {
 struct WeightForm {
   // A part of a file's names and what the model has in its place; one that begins with ^ stands at the beginning.
   std::vector<std::pair<std::string, std::string>> renamed = {};
+  std::vector<std::pair<std::string, std::string>> old = {};  // the same of older files, which nobody writes any more
   // A tensor of the model, by the end of its name, and the parts of a file that it is made of. For each number in the place of *
   // the parts are concatenated; the results are stacked by number.
   struct Joined {
@@ -22,7 +23,7 @@ struct WeightForm {
   };
   std::vector<Joined> joined = {};
 
-  bool empty() const { return renamed.empty() && joined.empty(); }
+  bool empty() const { return renamed.empty() && old.empty() && joined.empty(); }
   // Numbers that are not complete, or parts of other sizes, stay as they are: a report of keys names them. Without `values` the
   // joined tensors have sizes and dtypes alone.
   NamedTensors of_model(const NamedTensors& of_file, bool values = true) const;

@@ -29,6 +29,8 @@ class StateUses {
 struct PassInput {
   GraphModule& module;
   std::set<std::string, std::less<>> written = {};
+  std::set<std::string, std::less<>> computed =
+      {};  // attributes that passes made: results, which want no gradient where none is asked for
   StateUses state = {};
 };
 

@@ -1,5 +1,6 @@
 // What people ask of models of sound, as transformers' pipelines answer it: which labels (audio-classification), and what was said
-// (automatic-speech-recognition): models with a CTC head, with the times of words or characters, and speech_to_text, which writes.
+// (automatic-speech-recognition): models with a CTC head, with the times of words or characters; Whisper, with those of words or of what
+// it says in one go; and speech_to_text, which writes.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "calque/generate/model_generate.h"
+#include "calque/generate/whisper.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/media/feature_extractor.h"
 #include "calque/task/classify.h"
@@ -33,17 +35,25 @@ class SoundClassifier {
   std::vector<std::string> labels_;
 };
 
-enum class TimesOf : uint8_t { nothing, words, characters };
+enum class TimesOf : uint8_t { nothing, segments, words, characters };
 
 struct SpokenPart {
   std::string text;
-  double begin = 0, end = 0;  // in seconds
+  std::optional<double> begin, end;  // in seconds; nothing where the model wrote no time
 };
 
 struct Transcript {
   std::string text;
   std::vector<SpokenPart> parts;  // where times were asked for
   std::vector<int64_t> ids;       // the likeliest token of each step, or what was written
+  std::string language;           // of Whisper, in English: "german"; empty where the model says none
+};
+
+struct SpeechOptions {
+  TimesOf times = TimesOf::nothing;
+  // Whisper's alone: language, task, prompt, temperatures, thresholds. Times and masks follow from the above.
+  WhisperOptions whisper = {};
+  Generator* generator = nullptr;  // for sampling; the default one when null
 };
 
 // The characters of a CTC head: vocab.json and the special tokens, as Wav2Vec2CTCTokenizer reads them.
@@ -63,13 +73,16 @@ class Transcriber {
  public:
   // UserError for a class that does not turn speech into text.
   static Transcriber from_folder(const std::filesystem::path& folder, const LoadOptions& options = {});
-  Transcript transcribe(const Waveform& waveform, TimesOf times = TimesOf::nothing) const;
+  Transcript transcribe(const Waveform& waveform, const SpeechOptions& options = {}) const;
   PretrainedModel& model() const { return *model_; }
+  GenerationConfig& settings() { return settings_; }  // of a model that writes
 
  private:
   Transcriber(std::shared_ptr<PretrainedModel> model, FeatureExtractor extractor);
   Transcript read_steps(const Waveform& waveform, TimesOf times) const;
-  Transcript written(const Waveform& waveform) const;
+  Transcript written(const Waveform& waveform, const SpeechOptions& options) const;
+  Transcript whispered(const Waveform& waveform, const SpeechOptions& options) const;
+  std::string language_of(const std::vector<int64_t>& first_tokens) const;
 
   std::shared_ptr<PretrainedModel> model_;
   FeatureExtractor extractor_;

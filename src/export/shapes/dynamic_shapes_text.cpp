@@ -42,7 +42,8 @@ class Reader {
  public:
   void read(const std::string& text, const std::vector<std::string>& names) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos) throw UserError("dynamic shapes: expected NAME=D,D,..., found " + text);
+    if (equals == std::string::npos)
+      throw UserError("dynamic shapes: expected NAME=D,D,..., such as input_ids=batch,seq, found " + text);
     const std::string name = text.substr(0, equals);
     if (std::ranges::find(names, name) == names.end()) {
       Values known(names.begin(), names.end());

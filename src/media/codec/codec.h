@@ -56,7 +56,9 @@ struct SoundSource {
 
 // The mean of the channels of each frame, in float32.
 void append_mean(const float* frames, size_t count, size_t channels, CountedVector<float>& out);
-// FLAC, Ogg and whatever else libsndfile reads.
+// Nothing where it is no FLAC, or there is no libFLAC.
+bool decode_flac(const SoundSource& source, Waveform& out);
+// Ogg and whatever else libsndfile reads.
 Waveform decode_with_sndfile(const SoundSource& source);
 // PCM and floating point WAV; nothing for other encodings.
 bool decode_wav(const SoundSource& source, Waveform& out);

@@ -20,18 +20,18 @@ class StateFolding {
 
   bool run() {
     const NoModesScope plain;
+    const GradModeScope grad(true);  // what depends on a parameter wants a gradient, wherever the plan is made
     const std::vector<bool> kept = returned();
     for (const Node* n : graph_.nodes())
       if (!kept[n->id()]) evaluate(*n);
-    std::vector<Node*> folded;
-    for (Node* n : graph_.node_list())
-      if (known_[n->id()] && n->kind() != NodeKind::get_attr && feeds_others(*n) && !values_[n->id()].is_container())
-        folded.push_back(n);
-    // All sources before the first replacement: a node that stands for a folded one says nothing about the state.
-    for (const Node* n : folded)
-      if (values_[n->id()].is_tensor()) note_sources(*n, values_[n->id()].to_tensor());
-    for (Node* n : folded) replace(*n);
-    return graph_.eliminate_dead_code() || !folded.empty();
+    std::vector<Node*> ends;
+    for (Node* n : graph_.nodes())
+      if (known_[n->id()] && n->kind() != NodeKind::get_attr && !values_[n->id()].is_container() && feeds_others(*n)) {
+        ends.push_back(n);
+        if (values_[n->id()].is_tensor()) note_sources(*n, values_[n->id()].to_tensor());
+      }
+    for (Node* n : ends) replace(*n);
+    return graph_.eliminate_dead_code() || !ends.empty();
   }
 
  private:
@@ -112,16 +112,18 @@ class StateFolding {
     do path = "_folded" + std::to_string(next_++);
     while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
     input_.module.set_attribute(path, Attribute(value.to_tensor()));
+    input_.computed.insert(path);
     const auto scope = graph_.inserting_before(&n);
     Node* constant = graph_.get_attr(path);
     constant->meta = n.meta;
     n.replace_all_uses_with(constant);
   }
 
-  // Enters the state that the tensor was computed from, and its bytes; not for a view of it, which has what the state has at any time.
+  // Enters the state that the tensor was computed from; not for a view of it, which has what the state has at any time. The graph
+  // is as it was when the values were computed.
   void note_sources(const Node& n, const Tensor& made) {
     std::vector<const Node*> pending{&n};
-    std::vector<bool> seen(graph_.id_bound());
+    std::vector<bool> seen(values_.size());
     std::vector<Tensor> sources;
     while (!pending.empty()) {
       const Node* at = pending.back();

@@ -25,6 +25,7 @@ const std::vector<PlanPass>& plan_passes() {
       {"remove_unused", true, remove_unused},
       {"share_equal_calls", true, share_equal_calls},
       {"fold_state", true, fold_state},
+      {"fuse_pointwise", true, fuse_pointwise},
   };
   return passes;
 }

@@ -26,7 +26,7 @@ std::optional<std::pair<std::string, int64_t>> tiktoken_line(std::string_view li
   uint32_t rank = 0;
   const char* const end = line.data() + line.size();
   const auto [stop, error] = std::from_chars(line.data() + space + 1, end, rank);
-  if (!bytes || bytes->empty() || error != std::errc() || stop != end) return std::nullopt;
+  if (!bytes || error != std::errc() || stop != end) return std::nullopt;  // Whisper's last token has no bytes
   std::string token;
   for (const char c : *bytes) token += byte_characters()[static_cast<unsigned char>(c)];
   return std::pair(std::move(token), static_cast<int64_t>(rank));

@@ -48,7 +48,7 @@ AttentionMask causal_mask(const Tensor& embeds, const Tensor& given_mask, const 
   const bool start = !options.past.is_symbolic() && options.past.as_int() == 0;
   const SymInt total = options.past + query, keys_there = total - options.first;
   const bool windowed = options.window && (keys_there.is_symbolic() || keys_there.as_int() > *options.window);
-  if (!attention_mask.defined() && !windowed && !options.explicit_mask) {
+  if (!attention_mask.defined() && !windowed && !options.explicit_mask && !options.blocks.defined()) {
     if (start) return {{}, true};
     if (!query.is_symbolic() && query.as_int() == 1) return {};
   }
@@ -58,9 +58,12 @@ AttentionMask causal_mask(const Tensor& embeds, const Tensor& given_mask, const 
                                   : arange(options.first, total, DType::int64, std::nullopt, device))
                           .unsqueeze(0);
   const Tensor queries = arange(options.past, total, DType::int64, std::nullopt, device).unsqueeze(1);
-  Tensor may = le(keys, queries);
+  Tensor may = le(keys, queries).unsqueeze(0).unsqueeze(0);
+  if (options.blocks.defined()) {
+    const Tensor rows = options.blocks.unsqueeze(-1), columns = options.blocks.unsqueeze(1);
+    may = bitwise_or(may, bitwise_and(eq(rows, columns), ge(rows, 0)).unsqueeze(1));
+  }
   if (windowed) may = bitwise_and(may, gt(keys, queries - *options.window));
-  may = may.unsqueeze(0).unsqueeze(0);
   if (attention_mask.defined())
     may = bitwise_and(may, padding_mask(from_start ? attention_mask : attention_mask.slice(1, options.first)));
   return {may, false};

@@ -26,7 +26,8 @@ struct CausalMaskOptions {
   SymInt past = 0;                               // tokens in the cache
   SymInt first = 0;                              // the first of them that is there: a window keeps the last ones
   std::optional<int64_t> window = std::nullopt;  // sliding window
-  bool explicit_mask = false;                    // a tensor even where is_causal would say it
+  Tensor blocks = {};          // [batch, query], no past: tokens of one number, 0 or more, look at each other too
+  bool explicit_mask = false;  // a tensor even where is_causal would say it
 };
 AttentionMask causal_mask(const Tensor& embeds, const Tensor& attention_mask, const CausalMaskOptions& options = {});
 // In an encoder, or across to one: not at padding.

@@ -1,9 +1,14 @@
 #include "decoder_model.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "calque/base/error.h"
 #include "calque/nn/init.h"
+#include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/scans.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/tensor/finfo.h"
@@ -34,10 +39,11 @@ DecoderLayer::DecoderLayer(const Config& c, const DecoderDesign& design, size_t 
     feed_forward_dropout_.emplace(child<Dropout>(design.feed_forward_dropout, design.residual_dropout));
 }
 
-Tensor DecoderLayer::fed_forward(const Tensor& x) const {
-  const Tensor out = after_feed_forward_(feed_forward_ ? (*feed_forward_)(x) : (*experts_)(x));
+std::tuple<Tensor, Tensor> DecoderLayer::fed_forward(const Tensor& x) const {
+  const auto [fed, logits] = feed_forward_ ? std::tuple((*feed_forward_)(x), Tensor()) : (*experts_)(x);
+  const Tensor out = after_feed_forward_(fed);
   const std::optional<Child<Dropout>>& dropout = one_dropout_ ? attention_dropout_ : feed_forward_dropout_;
-  return dropout ? (*dropout)(out) : out;
+  return {dropout ? (*dropout)(out) : out, logits};
 }
 
 Tensor DecoderLayer::added(const Tensor& x, const Tensor& more) const {
@@ -52,12 +58,14 @@ DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine
   attended = after_attention_(attended);
   if (attention_dropout_) attended = (*attention_dropout_)(attended);
   if (parallel_) {
-    const Tensor fed = fed_forward(before_feed_forward_ ? before_feed_forward_(x) : read);
-    if (adds_parts_first_) return {x + functional::dropout(fed + attended, residual_dropout_, training()), weights, now};
-    return {x + attended + fed, weights, now};
+    const auto [fed, logits] = fed_forward(before_feed_forward_ ? before_feed_forward_(x) : read);
+    if (adds_parts_first_)
+      return {x + functional::dropout(fed + attended, residual_dropout_, training()), weights, now, logits};
+    return {x + attended + fed, weights, now, logits};
   }
   const Tensor y = added(x, attended);
-  return {added(y, fed_forward(before_feed_forward_(y))), weights, now};
+  const auto [fed, logits] = fed_forward(before_feed_forward_(y));
+  return {added(y, fed), weights, now, logits};
 }
 
 ScaledEmbedding::ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale)
@@ -97,6 +105,8 @@ DecoderModel::DecoderModel(const Config& c, const DecoderDesign& given)
   if (design.alibi)
     slopes.emplace(register_constant("alibi_slopes", alibi_slopes(design.attention.heads).to(DType::bfloat16)));
   for (size_t i = 0; i < design.layers.size(); ++i) layers->emplace<DecoderLayer>(c, design, i);
+  arguments_.assign(std::begin(forward_arguments), std::end(forward_arguments));
+  if (std::ranges::any_of(design.layers, &LayerDesign::experts)) arguments_.push_back(arg::output_router_logits);
 }
 
 std::shared_ptr<Module> DecoderModel::copy_self() const {
@@ -122,6 +132,13 @@ void DecoderModel::init_weights(Module& module) {
     PretrainedModel::init_weights(module);
 }
 
+// Of token types those that are 1 beside each other have one number, from 0 on; the others -1.
+static Tensor blocks_of(const Tensor& token_type_ids) {
+  const Tensor is = eq(token_type_ids, 1).to(DType::int64);
+  const Tensor before = cat({zeros_like(is.slice(1, 0, 1)), is.slice(1, 0, -1)}, 1);
+  return where(is.to(DType::bool_), cumsum(is * (1 - before), 1) - 1, -1);
+}
+
 // How many tokens of the text came before these. Layers with windows do not know it of a cache that came from outside: a mask
 // over all of the text says it.
 SymInt DecoderModel::tokens_before(const ModelInputs& in, const Tensor& embeds) const {
@@ -134,11 +151,16 @@ SymInt DecoderModel::tokens_before(const ModelInputs& in, const Tensor& embeds) 
 }
 
 AttentionMask DecoderModel::mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past,
-                                    const Tensor& embeds, const Tensor& attention_mask) const {
-  return causal_mask(embeds, attention_mask,
+                                    const Tensor& embeds, const ModelInputs& in) const {
+  const Tensor& types = in[arg::token_type_ids];
+  if (types.defined() && !cache.empty())
+    throw UserError(
+        "token_type_ids say which tokens of a text from its start are pictures: leave them out beside past_key_values");
+  return causal_mask(embeds, in[arg::attention_mask],
                      {.past = past,
                       .first = layer.window && !cache.empty() ? past - cache.kept() : SymInt(0),
                       .window = layer.window,
+                      .blocks = types.defined() ? blocks_of(types) : Tensor(),
                       .explicit_mask = slopes.has_value()});
 }
 
@@ -161,7 +183,7 @@ ModelOutput DecoderModel::forward(const ModelInputs& in) {
   std::optional<AttentionMask> whole, windowed;  // all windows of a model are alike
   for (size_t i = 0; i < design.layers.size(); ++i) {
     std::optional<AttentionMask>& mask = design.layers[i].window ? windowed : whole;
-    if (!mask) mask = mask_of(design.layers[i], before.layer(i), past, embeds, in[arg::attention_mask]);
+    if (!mask) mask = mask_of(design.layers[i], before.layer(i), past, embeds, in);
   }
   if (slopes) whole = with_distances(*whole, past, embeds, in[arg::attention_mask], eager);
   if (dropout) embeds = (*dropout)(embeds);
@@ -169,17 +191,22 @@ ModelOutput DecoderModel::forward(const ModelInputs& in) {
   for (const Child<RotaryEmbedding>& one : rotary) angles.push_back(one(embeds, positions));
 
   LayerOutputs outputs(*this, in);
+  std::vector<Tensor> router_logits;
   const Tensor x = outputs.run<DecoderLayer>(*layers, embeds, [&](DecoderLayer& layer, const Tensor& state, size_t i) {
     const LayerDesign& how = design.layers[i];
     const auto [cosine, sine] = how.rotary < 0 ? std::tuple<Tensor, Tensor>() : angles[static_cast<size_t>(how.rotary)];
-    return layer(state, cosine, sine, how.window ? *windowed : *whole, before.layer(i), eager);
+    auto [y, weights, now, logits] = layer(state, cosine, sine, how.window ? *windowed : *whole, before.layer(i), eager);
+    if (logits.defined()) router_logits.push_back(logits);
+    return std::tuple(y, weights, now);
   });
   KeyValueCache& cache = outputs.cache;
   cache.keeps_all = before.keeps_all;
   if (!cache.layers.empty()) cache.ends_at(past + embeds.sym_size(1));
   for (size_t i = 0; i < cache.layers.size(); ++i)
     if (design.layers[i].window && !cache.keeps_all) cache.layers[i] = cache.layers[i].within(*design.layers[i].window);
-  return outputs.with_last(norm(x));
+  ModelOutput out = outputs.with_last(norm(x));
+  if (wants_router_logits(in)) out.set("router_logits", router_logits);
+  return out;
 }
 
 std::unique_ptr<PretrainedModel> decoder_model(const Config& config, const DecoderDesign& design) {
@@ -197,6 +224,23 @@ Tensor DecoderCausalLM::head_logits(const Tensor& logits) {
   if (cap_) return tanh(logits / *cap_) * *cap_;
   if (divisor_ != 1) return logits / divisor_;
   return scale_ == 1 ? logits : logits * scale_;
+}
+
+void DecoderCausalLM::finish(const ModelInputs& in, const ModelOutput& base, ModelOutput& out) {
+  if (!base.has("router_logits")) return;
+  out.take(base, {"router_logits"});
+  const std::optional<double> share = config().optional_number("router_aux_loss_coef");
+  if (!share) return;
+  Tensor mask = in[arg::attention_mask];
+  if (mask.defined() && mask.dim() != 2)
+    throw UserError("output_router_logits: attention_mask is " + calque::str(mask.sizes()) +
+                    ", expected [batch, length]: it says which tokens count in aux_loss");
+  if (mask.defined() && !in[arg::past_key_values].empty())
+    mask = mask.slice(1, mask.sym_size(1) - base["last_hidden_state"].sym_size(1));
+  const ExpertsDesign& experts = dynamic_cast<const DecoderModel&>(*model).design.experts;
+  const Tensor more = balancing_loss(base.tensors("router_logits"), experts, mask);
+  out.set("aux_loss", more);
+  if (out.has("loss")) out.set("loss", out.loss() + more * *share);
 }
 
 // A cap makes large logits equal.

@@ -17,16 +17,22 @@
 
 namespace calque {
 
+namespace arg {
+
+inline constexpr ArgumentName<bool> output_router_logits{"output_router_logits"};
+
+}  // namespace arg
+
 struct DecoderLayer : NamedModule<DecoderLayer> {
   static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
-  using Result = DecoderAttention::Result;
+  using Result = std::tuple<Tensor, Tensor, LayerCache, Tensor>;  // as of attention, and the router's logits
 
   DecoderLayer(const Config& config, const DecoderDesign& design, size_t layer);
   Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                  const LayerCache& past, bool eager);
 
  private:
-  Tensor fed_forward(const Tensor& x) const;
+  std::tuple<Tensor, Tensor> fed_forward(const Tensor& x) const;  // and the router's logits
   Tensor added(const Tensor& x, const Tensor& more) const;
 
   bool parallel_, adds_parts_first_, one_dropout_;
@@ -55,11 +61,14 @@ struct DecoderModel : PretrainedModel, OwnWeightForm {
 
   ModelOutput forward(const ModelInputs& in) override;
   std::string type_name() const override { return design.names + design.model; }
-  std::span<const ModelArgument> arguments() const override { return forward_arguments; }
+  std::span<const ModelArgument> arguments() const override { return arguments_; }
   std::string base_model_prefix() const override { return design.prefix; }
   std::vector<std::string> no_split_modules() const override;
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return design.unexpected; }
   WeightForm weight_form() const override { return design.form; }
+  bool wants_router_logits(const ModelInputs& in) const {
+    return in[arg::output_router_logits].value_or(config().flag("output_router_logits"));
+  }
   bool supports_sdpa() const override { return design.fused_attention; }
   void init_weights(Module& module) override;
   Child<Embedding>* input_embeddings() override { return &embeddings; }
@@ -76,9 +85,10 @@ struct DecoderModel : PretrainedModel, OwnWeightForm {
   std::shared_ptr<Module> copy_self() const override;
 
  private:
+  std::vector<ModelArgument> arguments_;
   SymInt tokens_before(const ModelInputs& in, const Tensor& embeds) const;
   AttentionMask mask_of(const LayerDesign& layer, const LayerCache& cache, const SymInt& past, const Tensor& embeds,
-                        const Tensor& attention_mask) const;
+                        const ModelInputs& in) const;
   AttentionMask with_distances(const AttentionMask& mask, const SymInt& past, const Tensor& embeds,
                                const Tensor& attention_mask, bool eager) const;
 };
@@ -94,6 +104,7 @@ struct DecoderCausalLM : CopiedAs<DecoderCausalLM, CausalLM> {
   DecoderCausalLM(const HeadClass& head, const Config& c);
   Tensor head_logits(const Tensor& logits) override;
   bool head_keeps_order() const override;
+  void finish(const ModelInputs& in, const ModelOutput& base, ModelOutput& out) override;
 
  private:
   double scale_, divisor_;

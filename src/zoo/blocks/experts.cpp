@@ -144,7 +144,7 @@ Experts::Experts(int64_t hidden_size, const DecoderDesign& design)
   if (design.experts.shared_gate) shared_gate.emplace(child<Linear>("shared_expert_gate", hidden_size, 1, false));
 }
 
-Tensor Experts::forward(const Tensor& hidden_states) {
+std::tuple<Tensor, Tensor> Experts::forward(const Tensor& hidden_states) {
   const Tensor tokens = hidden_states.reshape({-1, hidden_states.size(-1)});
   const auto [logits, weights, chosen] = router(tokens);
   Tensor out = experts(tokens, chosen, weights);
@@ -152,7 +152,22 @@ Tensor Experts::forward(const Tensor& hidden_states) {
     const Tensor beside = (*shared)(tokens);
     out = out + (shared_gate ? sigmoid((*shared_gate)(tokens)) * beside : beside);
   }
-  return out.view(hidden_states.sym_sizes());
+  return {out.view(hidden_states.sym_sizes()), logits};
+}
+
+Tensor balancing_loss(const std::vector<Tensor>& logits, const ExpertsDesign& design, const Tensor& attention_mask) {
+  Tensor counts = zeros({design.count}, DType::float32), probabilities = counts, rows;
+  for (const Tensor& one : logits) {
+    const Tensor weights = softmax(one, -1);
+    const Tensor chosen = std::get<1>(weights.topk(design.chosen, -1));
+    const Tensor kept = attention_mask.defined() ? attention_mask.reshape({-1}).to(DType::float32)
+                                                 : ones({one.sym_size(0)}, DType::float32, std::nullopt, one.device());
+    const Tensor of_choices = kept.unsqueeze(-1).expand({-1, design.chosen}).reshape({-1});
+    counts = counts + scatter_add(zeros({design.count}, DType::float32), 0, chosen.reshape({-1}), of_choices);
+    probabilities = probabilities + (weights.to(DType::float32) * kept.unsqueeze(-1)).sum({0});
+    rows = rows.defined() ? rows + kept.sum() : kept.sum();
+  }
+  return (counts / rows * (probabilities / rows)).sum() * design.count;
 }
 
 }  // namespace calque

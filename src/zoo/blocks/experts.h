@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "decoder_parts.h"
 
@@ -46,12 +47,16 @@ struct ExpertWeights : NamedModule<ExpertWeights> {
 struct Experts : NamedModule<Experts> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   Experts(int64_t hidden_size, const DecoderDesign& design);
-  Tensor forward(const Tensor& hidden_states);
+  std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states);  // and the router's logits
 
   Child<Router> router;
   Child<ExpertWeights> experts;
   std::optional<Child<DecoderFeedForward>> shared;
   std::optional<Child<Linear>> shared_gate;
 };
+
+// What is added to a loss so that all experts are used alike, from the router's logits of each layer. `attention_mask` [batch,
+// length], which may be undefined, says which tokens count.
+Tensor balancing_loss(const std::vector<Tensor>& logits, const ExpertsDesign& design, const Tensor& attention_mask);
 
 }  // namespace calque

@@ -51,11 +51,11 @@ PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_posi
                                      std::optional<int64_t> padding_idx)
     : style(&style), num_positions(num_positions), embedding_dim(embedding_dim), padding_idx(padding_idx) {
   const SymInts sizes = {num_positions + style.position_offset, embedding_dim};
-  if (style.positions == Positions::sinusoidal_of_ids) {
+  if (style.positions == Positions::sinusoidal_of_ids && !style.saved_sinusoids) {
     weights.emplace(register_buffer("weights", empty(sizes), false));
   } else {
-    weight.emplace(register_parameter("weight", empty(sizes)));
-    if (style.positions == Positions::sinusoidal) (**weight).set_requires_grad(false);
+    weight.emplace(register_parameter(style.saved_sinusoids ? "weights" : "weight", empty(sizes)));
+    if (style.positions != Positions::learned) (**weight).set_requires_grad(false);
   }
   reset(1);
 }
@@ -78,12 +78,14 @@ void PositionEmbedding::reset(double deviation) {
     case Positions::sinusoidal:
       if ((**weight).device().type != DeviceType::meta) (**weight).copy_(sines(rows, embedding_dim));
       break;
-    case Positions::sinusoidal_of_ids: (**weights).copy_(sinusoidal_table(rows, embedding_dim, padding_idx)); break;
+    case Positions::sinusoidal_of_ids:
+      if (table().device().type != DeviceType::meta) table().copy_(sinusoidal_table(rows, embedding_dim, padding_idx));
+      break;
   }
 }
 
 Tensor PositionEmbedding::forward(const Tensor& position_ids, const SymInt& rows) {
-  if (weights) return sinusoids_at(position_ids, rows, **weights, padding_idx);
+  if (style->positions == Positions::sinusoidal_of_ids) return sinusoids_at(position_ids, rows, table(), padding_idx);
   return functional::embedding(style->position_offset == 0 ? position_ids : position_ids + style->position_offset, **weight);
 }
 

@@ -38,6 +38,7 @@ struct Seq2SeqStyle {
   bool final_logits_bias = true;
   bool separate_vocabularies = false;  // share_encoder_decoder_embeddings and decoder_vocab_size count
   bool computed_positions = false;     // the tables of positions are neither saved nor missed
+  bool saved_sinusoids = false;        // a table of sinusoidal_of_ids is a parameter, and saved
   bool keeps_attention_whole = false;  // attention modules are not split over devices either
   bool key_bias = true;
   bool given_positions = false;                                  // the decoder takes position_ids
@@ -59,6 +60,8 @@ struct PositionEmbedding : Typed<PositionEmbedding> {
   Tensor forward(const Tensor& position_ids, const SymInt& rows);
   // What the table starts with; learned ones are normal with this deviation.
   void reset(double deviation);
+
+  const Tensor& table() const { return weights ? **weights : **weight; }
 
   const Seq2SeqStyle* style;
   int64_t num_positions, embedding_dim;

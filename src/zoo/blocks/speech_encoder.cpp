@@ -131,6 +131,14 @@ WeightNormedConv1d::WeightNormedConv1d(int64_t channels, int64_t kernel, int64_t
       bias(register_parameter("bias", zeros({channels}))),
       parametrizations(child<WeightParametrizations>("parametrizations", start_of_convolution(channels, kernel, groups))) {}
 
+std::string WeightNormedConv1d::extra_repr() const {
+  const std::string channels = std::to_string(bias->size(0));
+  std::string out = channels + ", " + channels + ", kernel_size=(" + std::to_string(kernel) + ",), stride=(1,)";
+  if (kernel / 2 > 0) out += ", padding=(" + std::to_string(kernel / 2) + ",)";
+  if (groups != 1) out += ", groups=" + std::to_string(groups);
+  return out;
+}
+
 Tensor WeightNormedConv1d::forward(const Tensor& input) {
   return conv1d(input, parametrizations(), bias, {1}, {kernel / 2}, {1}, groups);
 }

@@ -71,6 +71,7 @@ struct WeightNormedConv1d : Typed<WeightNormedConv1d> {
   static constexpr const char* torch_type = "torch.nn.utils.parametrize.ParametrizedConv1d";
   static constexpr const char* forward_arguments[] = {"input"};
   WeightNormedConv1d(int64_t channels, int64_t kernel, int64_t groups);
+  std::string extra_repr() const override;
   Tensor forward(const Tensor& input);
   int64_t kernel, groups;
   Parameter bias;

@@ -35,26 +35,29 @@ Tensor relative_positions(int64_t window) {
 
 // [batch, height, width, size] to [batch * windows, window, window, size] and back.
 Tensor window_partition(const Tensor& x, int64_t window) {
-  const int64_t down = x.size(1) / window, right = x.size(2) / window, size = x.size(3);
-  const SymInt batch = x.sym_size(0);
+  const SymInt batch = x.sym_size(0), down = floor_div(x.sym_size(1), window), right = floor_div(x.sym_size(2), window);
+  const int64_t size = x.size(3);
   return x.view({batch, down, window, right, window, size})
       .transpose(2, 3)
       .contiguous()
       .view({batch * down * right, window, window, size});
 }
-Tensor window_reverse(const Tensor& windows, const SymInt& batch, int64_t window, int64_t height, int64_t width) {
+Tensor window_reverse(const Tensor& windows, const SymInt& batch, int64_t window, const SymInt& height,
+                      const SymInt& width) {
   const int64_t size = windows.size(-1);
-  return windows.view({batch, height / window, width / window, window, window, size})
+  return windows.view({batch, floor_div(height, window), floor_div(width, window), window, window, size})
       .transpose(2, 3)
       .contiguous()
       .view({batch, height, width, size});
 }
 
 // Patches that a shift brought into one window from opposite sides do not look at each other: [windows, area, area].
-Tensor shift_mask(int64_t height, int64_t width, int64_t window, int64_t shift, const Tensor& like) {
-  const auto regions = [&](int64_t length) {
-    const Tensor at = arange(length, DType::int64, std::nullopt, like.device());
-    return ge(at, length - window).to(DType::int64) + ge(at, length - shift).to(DType::int64);
+Tensor shift_mask(const SymInt& height, const SymInt& width, int64_t window, int64_t shift, const Tensor& like) {
+  const auto regions = [&](const SymInt& length) {
+    const Tensor at = arange(Scalar(length), DType::int64, std::nullopt, like.device());
+    const Tensor first = ge(at, Scalar(length - window)).to(DType::int64),
+                 second = ge(at, Scalar(length - shift)).to(DType::int64);
+    return first + second;
   };
   const Tensor down = regions(height).view({1, height, 1, 1}), right = regions(width).view({1, 1, width, 1});
   const Tensor regions_of = (down * 3 + right).to(like.dtype());
@@ -99,7 +102,7 @@ void complete_swin_sizes(Config& config) {
 
 SwinGrid SwinGrid::from_value(const Value& value) {
   const Values& items = value.to_items();
-  return {items.at(0).to_tensor(), items.at(1).to_int(), items.at(2).to_int()};
+  return {items.at(0).to_tensor(), items.at(1).to_sym_int(), items.at(2).to_sym_int()};
 }
 
 SwinPatchEmbeddings::SwinPatchEmbeddings(const SwinStyle& style, const Config& c)
@@ -112,13 +115,13 @@ SwinPatchEmbeddings::SwinPatchEmbeddings(const SwinStyle& style, const Config& c
 
 SwinGrid SwinPatchEmbeddings::forward(const Tensor& pixel_values) {
   Tensor pixels = checked_pixels(pixel_values, channels, pixel_values.dtype());
-  const int64_t height = pixels.sym_size(2).guard_int(), width = pixels.sym_size(3).guard_int();
-  const auto missing = [](int64_t size, int64_t patch) { return (patch - size % patch) % patch; };
-  const int64_t right = missing(width, patch_size.width), below = missing(height, patch_size.height);
-  if (right > 0) pixels = constant_pad_nd(pixels, {0, right});
-  if (below > 0) pixels = constant_pad_nd(pixels, {0, 0, 0, below});
+  const SymInt height = pixels.sym_size(2), width = pixels.sym_size(3);
+  if (guard(width % patch_size.width != 0))
+    pixels = constant_pad_nd(pixels, {0, SymInt(patch_size.width) - width % patch_size.width});
+  if (guard(height % patch_size.height != 0))
+    pixels = constant_pad_nd(pixels, {0, 0, 0, SymInt(patch_size.height) - height % patch_size.height});
   const Tensor x = projection(pixels);
-  return {x.flatten(2).transpose(1, 2), x.size(2), x.size(3)};
+  return {x.flatten(2).transpose(1, 2), x.sym_size(2), x.sym_size(3)};
 }
 
 SwinEmbeddings::SwinEmbeddings(const SwinStyle& style, const Config& c, bool use_mask_token)
@@ -157,9 +160,11 @@ SwinPatchMerging::SwinPatchMerging(const SwinStyle& style, int64_t size)
 
 SwinGrid SwinPatchMerging::forward(const SwinGrid& input) {
   const SymInt batch = input.x.sym_size(0);
-  const int64_t size = input.x.size(2), height = (input.height + 1) / 2, width = (input.width + 1) / 2;
+  const SymInt height = floor_div(input.height + 1, 2), width = floor_div(input.width + 1, 2);
+  const int64_t size = input.x.size(2);
   Tensor x = input.x.view({batch, input.height, input.width, size});
-  if (input.height % 2 == 1 || input.width % 2 == 1) x = constant_pad_nd(x, {0, 0, 0, input.width % 2, 0, input.height % 2});
+  if (guard(input.height % 2 == 1) || guard(input.width % 2 == 1))
+    x = constant_pad_nd(x, {0, 0, 0, input.width % 2, 0, input.height % 2});
   std::vector<Tensor> neighbours;
   for (const int64_t column : {0, 1})
     for (const int64_t row : {0, 1})
@@ -235,18 +240,21 @@ SwinLayer::SwinLayer(const SwinStyle& style, const Config& c, int64_t size, int6
 
 SwinSelfAttention::Result SwinLayer::forward(const SwinGrid& grid, bool always_partition, bool eager) {
   // One window takes all of a small picture, and then nothing is shifted.
-  const int64_t smaller = std::min(grid.height, grid.width);
-  const bool one_window = !always_partition && smaller <= window_size;
-  const int64_t window = one_window ? smaller : window_size, shift = one_window ? 0 : shift_size;
+  const SymInt smaller = sym_min(grid.height, grid.width);
+  const bool one_window = !always_partition && guard(smaller <= window_size);
+  const int64_t window = one_window ? smaller.guard_int() : window_size, shift = one_window ? 0 : shift_size;
   const SymInt batch = grid.x.sym_size(0);
   const int64_t size = grid.x.size(2);
-  const int64_t below = (window - grid.height % window) % window, right = (window - grid.width % window) % window;
-  const int64_t height = grid.height + below, width = grid.width + right;
+  const SymInt below = (SymInt(window) - grid.height % window) % window,
+               right = (SymInt(window) - grid.width % window) % window;
+  const SymInt height = grid.height + below, width = grid.width + right;
+  const bool padded = guard(below > 0) || guard(right > 0);
 
   Tensor x = layernorm_before(grid.x).view({batch, grid.height, grid.width, size});
-  if (below > 0 || right > 0) x = constant_pad_nd(x, {0, 0, 0, right, 0, below});
+  if (padded) x = constant_pad_nd(x, {0, 0, 0, right, 0, below});
   if (shift > 0) x = roll(x, {-shift, -shift}, {1, 2});
-  const int64_t windows = (height / window) * (width / window), area = window * window;
+  const SymInt windows = floor_div(height, window) * floor_div(width, window);
+  const int64_t area = window * window;
   x = window_partition(x, window).view({batch * windows, area, size});
   Tensor mask;
   if (shift > 0)
@@ -258,7 +266,7 @@ SwinSelfAttention::Result SwinLayer::forward(const SwinGrid& grid, bool always_p
   auto [attended, weights] = attention(x, mask, eager);
   Tensor y = window_reverse(attended.view({batch * windows, window, window, size}), batch, window, height, width);
   if (shift > 0) y = roll(y, {shift, shift}, {1, 2});
-  if (below > 0 || right > 0) y = y.slice(1, 0, grid.height).slice(2, 0, grid.width).contiguous();
+  if (padded) y = y.slice(1, 0, grid.height).slice(2, 0, grid.width).contiguous();
   y = grid.x + drop_path(y.view({batch, grid.height * grid.width, size}));
   return {y + output(intermediate(layernorm_after(y))), weights};
 }

@@ -41,7 +41,7 @@ void complete_swin_sizes(Config& config);
 // Patches on a grid.
 struct SwinGrid {
   Tensor x;  // [batch, height * width, size]
-  int64_t height, width;
+  SymInt height, width;
   Value to_value() const { return tuple({x, height, width}); }
   static SwinGrid from_value(const Value& value);
 };

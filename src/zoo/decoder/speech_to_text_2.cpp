@@ -10,6 +10,7 @@ constexpr Seq2SeqStyle speech_to_text_2_style{.module = "transformers.models.spe
                                               .positions = Seq2SeqStyle::Positions::sinusoidal_of_ids,
                                               .position_offset = 2,
                                               .embedding_scale = Seq2SeqStyle::EmbeddingScale::behind,
+                                              .saved_sinusoids = true,
                                               .position_rows = "max_target_positions"};
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "decoder_heads.h"
 
 #include "calque/base/error.h"
+#include "calque/hub/text_part.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/embedding.h"
@@ -68,7 +69,7 @@ Tensor positions_after(const SymInt& past, const Tensor& embeds) {
 bool LayerOutputs::drops_layer(double probability) { return probability > 0 && rand({}).item_as<float>() < probability; }
 
 Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits) {
-  const std::optional<int64_t> pad = config.optional_integer("pad_token_id");
+  const std::optional<int64_t> pad = text_part(config).optional_integer("pad_token_id");
   const SymInt batch = logits.sym_size(0);
   if (!pad) {
     if (batch.is_symbolic() || batch.as_int() != 1)
@@ -89,7 +90,7 @@ std::vector<ModelArgument> labelled_arguments(std::span<const ModelArgument> arg
 
 CausalLM::CausalLM(const HeadClass& head, const Config& c)
     : CopiedAs(head, c),
-      lm_head(child<Linear>("lm_head", c.integer(head.features), c.integer("vocab_size"), head.bias)),
+      lm_head(child<Linear>("lm_head", text_part(c).integer(head.features), text_part(c).integer("vocab_size"), head.bias)),
       tied_to_(base_model_prefix() + "." + head.embedding + ".weight") {
   take_by_default(head,
                   arguments_with(labelled_arguments(model->arguments()), arg::output_hidden_states, {arg::logits_to_keep}));
@@ -102,7 +103,8 @@ ModelOutput CausalLM::output(const ModelInputs& in, BestLogit* best) {
   ModelOutput out;
   if (const Tensor labels = in[arg::labels]; labels.defined()) out.set("loss", causal_lm_loss(logits, labels));
   out.set("logits", logits);
-  out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions"});
+  out.take(base, {"past_key_values", "hidden_states", "attentions", "cross_attentions", "image_hidden_states"});
+  finish(in, base, out);
   return out;
 }
 
@@ -112,7 +114,7 @@ PretrainedModel::TiedWeights CausalLM::tied_weights() const {
 }
 
 LastTokenClassification::LastTokenClassification(const HeadClass& head, const Config& c)
-    : CopiedAs(head, c), score(child<Linear>("score", c.integer(head.features), num_labels(c), false)) {
+    : CopiedAs(head, c), score(child<Linear>("score", text_part(c).integer(head.features), num_labels(c), false)) {
   take_by_default(head, labelled_arguments(model->arguments()));
 }
 

@@ -104,6 +104,8 @@ struct CausalLM : CopiedAs<CausalLM, DecoderHead>, BestLogitModel {
     return output(in, head_keeps_order() ? &best : nullptr);
   }
   virtual Tensor head_logits(const Tensor& logits) { return logits; }
+  // What a family adds to the output, and to the loss in it.
+  virtual void finish(const ModelInputs& /*in*/, const ModelOutput& /*base*/, ModelOutput& /*out*/) {}
   virtual bool head_keeps_order() const { return true; }  // the largest of what head_logits takes is that of what it gives
   TiedWeights tied_weights() const override;
   bool can_generate() const override { return true; }

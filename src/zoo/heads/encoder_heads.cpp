@@ -10,7 +10,7 @@ ModelOutput labelled_output(const ModelOutput& base, const Tensor& loss, const T
   ModelOutput out;
   if (loss.defined()) out.set("loss", loss);
   out.set("logits", logits);
-  out.take(base, {"hidden_states", "attentions"});
+  out.take(base, {"mems", "hidden_states", "attentions"});
   return out;
 }
 
@@ -39,7 +39,7 @@ ModelOutput span_output(const ModelOutput& base, const Tensor& logits, const Mod
     out.set("loss", question_answering_loss(start, end, in[arg::start_positions], in[arg::end_positions]));
   out.set("start_logits", start);
   out.set("end_logits", end);
-  out.take(base, {"hidden_states", "attentions"});
+  out.take(base, {"mems", "hidden_states", "attentions"});
   return out;
 }
 

@@ -74,8 +74,10 @@ SQuADHead::SQuADHead(const Config& c)
       end_logits(child<PoolerEndLogits>("end_logits", c)),
       answer_class(child<PoolerAnswerClass>("answer_class", c)) {}
 
-ModelOutput SQuADHead::forward(const Tensor& hidden_states, const Tensor& start_positions, const Tensor& end_positions,
-                               const Tensor& cls_index, const Tensor& is_impossible, const Tensor& p_mask) {
+ModelOutput searched_spans(const SpanLayers& layers, const Tensor& hidden_states, const Tensor& start_positions,
+                           const Tensor& end_positions, const Tensor& cls_index, const Tensor& is_impossible,
+                           const Tensor& p_mask) {
+  const auto& [start_logits, end_logits, answer_class, start_n_top, end_n_top] = layers;
   const Tensor starts = start_logits(hidden_states, p_mask);
   ModelOutput out;
   if (start_positions.defined() && end_positions.defined()) {
@@ -106,6 +108,12 @@ ModelOutput SQuADHead::forward(const Tensor& hidden_states, const Tensor& start_
   out.set("end_top_index", top_end_index.view({-1, start_n_top * end_n_top}));
   out.set("cls_logits", answer_class(hidden_states, mean_start, Tensor(), cls_index));
   return out;
+}
+
+ModelOutput SQuADHead::forward(const Tensor& hidden_states, const Tensor& start_positions, const Tensor& end_positions,
+                               const Tensor& cls_index, const Tensor& is_impossible, const Tensor& p_mask) {
+  return searched_spans({start_logits, end_logits, answer_class, start_n_top, end_n_top}, hidden_states, start_positions,
+                        end_positions, cls_index, is_impossible, p_mask);
 }
 
 }  // namespace calque

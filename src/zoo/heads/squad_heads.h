@@ -44,7 +44,19 @@ struct PoolerAnswerClass : Typed<PoolerAnswerClass> {
   Child<Linear> dense_1;
 };
 
-// With labels: loss. Without: start_top_log_probs, start_top_index, end_top_log_probs, end_top_index, cls_logits.
+// The search for a span. With labels: loss. Without: start_top_log_probs, start_top_index, end_top_log_probs, end_top_index,
+// cls_logits.
+struct SpanLayers {
+  const Child<PoolerStartLogits>& start_logits;
+  const Child<PoolerEndLogits>& end_logits;
+  const Child<PoolerAnswerClass>& answer_class;
+  int64_t start_n_top, end_n_top;
+};
+ModelOutput searched_spans(const SpanLayers& layers, const Tensor& hidden_states, const Tensor& start_positions,
+                           const Tensor& end_positions, const Tensor& cls_index, const Tensor& is_impossible,
+                           const Tensor& p_mask);
+
+// The layers of that search, as a module.
 struct SQuADHead : Typed<SQuADHead> {
   static constexpr const char* torch_type = "transformers.modeling_utils.SQuADHead";
   static constexpr const char* forward_arguments[] = {"hidden_states", "start_positions", "end_positions",

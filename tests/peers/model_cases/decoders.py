@@ -28,3 +28,11 @@ def positions(x, step=2):
 def long(x, length=70):
     ids = torch.randint(3, 99, (x["input_ids"].shape[0], length))
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def router_logits(cls, x):
+    """What the routers of mixtures of experts say, and the loss of unequal use."""
+    y = {"labels": x["input_ids"]} if cls.endswith("ForCausalLM") else {}
+    flags = {"output_router_logits": True}
+    yield "router logits", {**x, **y}, flags, "sdpa", torch.float32
+    yield "router logits without a mask", {"input_ids": x["input_ids"], **y}, flags, "sdpa", torch.float32

@@ -13,3 +13,4 @@ CONFIGS = [
 
 def extra(cls, x, model):
     yield "positions", dict(x, position_ids=decoders.positions(x)), {}, "sdpa", torch.float32
+    yield from decoders.router_logits(cls, x)

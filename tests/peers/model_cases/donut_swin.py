@@ -1,5 +1,5 @@
 from model_cases.swin import SIZES as SWIN
-from model_cases.swin import extra, inputs  # noqa: F401
+from model_cases.swin import PICTURE_MULTIPLE, extra, inputs, picture_sizes  # noqa: F401
 
 SIZES = {k: v for k, v in SWIN.items() if k != "encoder_stride"}
 CONFIGS = [

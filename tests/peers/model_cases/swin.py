@@ -39,3 +39,13 @@ def extra(cls, x, model):
             yield "interpolated positions", dict(x, pixel_values=torch.randn(2, 3, height + 16, height + 32)), {"interpolate_pos_encoding": True}
         return
     yield "a larger picture", dict(x, pixel_values=torch.randn(2, 3, height + 5, width + 19)), {"output_hidden_states": True}
+
+
+# Whole windows in each of up to three stages of patches of 2.
+PICTURE_MULTIPLE = 32
+
+
+def picture_sizes(cls, model):
+    c = model.config
+    if "Masked" not in cls and not getattr(c, "use_absolute_embeddings", False) and c.window_size in (2, 4):
+        yield (64, 96), ((96, 64), (128, 160)), {}

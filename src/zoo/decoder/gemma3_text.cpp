@@ -3,7 +3,7 @@
 
 #include "zoo/blocks/decoder_model.h"
 
-namespace calque::gemma3 {
+namespace calque::gemma3_text {
 
 namespace {
 
@@ -21,7 +21,8 @@ DecoderDesign design(const Config& c) {
                     .layers = layer_designs(c),
                     .rotary = {{.among = "full_attention"}, {.among = "sliding_attention"}},
                     .scaled_embeddings = true,
-                    .logits_cap = c.optional_number("final_logit_softcapping")};
+                    .logits_cap = c.optional_number("final_logit_softcapping"),
+                    .form = {.old = {{"^language_model.model.", "^model."}, {"^language_model.lm_head.", "^lm_head."}}}};
   out.attention.scale = 1 / std::sqrt(c.number("query_pre_attn_scalar"));
   out.attention.query_norm = QueryNorm::heads;
   out.attention.query_norm_kind = out.norm;
@@ -68,4 +69,4 @@ void register_models(ModelRegistry& registry) {
   });
 }
 
-}  // namespace calque::gemma3
+}  // namespace calque::gemma3_text
