@@ -53,6 +53,12 @@ std::string gives(const ModelClass& one) {
   return join(words, "; ");
 }
 
+// The first class of an architecture carries its note.
+std::string shown(const Architecture& architecture, const ModelClass& one) {
+  const bool noted = !architecture.note.empty() && &one == &architecture.classes.front();
+  return gives(one) + (noted ? " (" + architecture.note + ")" : "");
+}
+
 std::vector<const Architecture*> chosen(const std::string& name) {
   std::vector<const Architecture*> out;
   std::vector<std::string> names;
@@ -96,7 +102,7 @@ void print_markdown(const std::vector<const Architecture*>& all) {
       classes, all.size(), every_class);
   for (const Architecture* one : all)
     for (const ModelClass& c : one->classes)
-      fmt::print("| {} | {} | {} |\n", &c == &one->classes.front() ? one->model_type : "", c.name, gives(c));
+      fmt::print("| {} | {} | {} |\n", &c == &one->classes.front() ? one->model_type : "", c.name, shown(*one, c));
 }
 
 }  // namespace
@@ -111,13 +117,14 @@ void run_models(const ModelsOptions& o) {
       for (const ModelClass& c : one->classes)
         classes.push_back({{"name", c.name}, {"tasks", c.tasks}, {"gives", gives(c)}});
       out.push_back({{"model_type", one->model_type}, {"config_class", one->config_class}, {"classes", classes}});
+      if (!one->note.empty()) out.back()["note"] = one->note;
     }
     return print_json(out);
   }
   Table table({{"architecture"}, {"class"}, {"gives"}});
   for (const Architecture* one : all)
     for (const ModelClass& c : one->classes)
-      table.add({&c == &one->classes.front() ? one->model_type : "", c.name, gives(c)});
+      table.add({&c == &one->classes.front() ? one->model_type : "", c.name, shown(*one, c)});
   fmt::print("{}\n{}\n", table.str(), every_class);
 }
 

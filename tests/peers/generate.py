@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """generate beside transformers: greedy, sampled from the same seeds, with beams and with candidates of an assistant or of the prompt,
-with padding, processors and stop conditions, from ids and from embeddings that no ids have (with ids beside them, or none), on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases; --only
-ARCH takes one architecture. Where the two likeliest tokens are within 1e-4 of each other at some step, a case proves nothing and is left out.
+with padding, processors and stop conditions, from ids and from embeddings that no ids have (with ids beside them, or none), on tiny-lm and on tiny random models of other architectures. The ids must be equal. --all takes ten times as many cases, and every
+decoder of src/zoo; --only ARCH takes one architecture. Where the two likeliest tokens are within 1e-4 of each other at some step, a case proves nothing and is left out.
 """
 import argparse
 import copy
@@ -14,8 +14,10 @@ import sys
 import tempfile
 import warnings
 
+import models
 import torch
 import transformers
+import zoo_cases
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,6 +34,7 @@ MODELS = {  # architecture: class, configuration; those whose files Calque has
     "gptj wide": ("GPTJForCausalLM", dict(vocab_size=20000, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "bloom": ("BloomForCausalLM", dict(vocab_size=99, hidden_size=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "opt": ("OPTForCausalLM", dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=37, max_position_embeddings=64, word_embed_proj_dim=16, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
+    "falcon": ("FalconForCausalLM", dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_hidden_size=40, alibi=True, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "mistral": ("MistralForCausalLM", dict(DECODER, sliding_window=4)),
     "gemma2": ("Gemma2ForCausalLM", dict(DECODER, head_dim=8, sliding_window=3)),
     "gemma3_text": ("Gemma3ForCausalLM", dict(DECODER, head_dim=8, sliding_window=3, layer_types=["sliding_attention", "full_attention"])),
@@ -43,8 +46,19 @@ MODELS = {  # architecture: class, configuration; those whose files Calque has
 }
 
 
+def every_decoder():
+    """MODELS, and the other architectures of src/zoo/decoder in their first configurations."""
+    out = dict(MODELS)
+    for arch, task, cls in zoo_cases.classes(os.path.join(HERE, "zoo.tsv")):
+        ours = os.path.exists(os.path.join(ROOT, "src", "zoo", "decoder", arch + ".cpp"))
+        if task != "causal-lm" or not ours or arch in out or arch in ("speech_to_text_2", "trocr"):  # these go on from an encoder
+            continue
+        out[arch] = (cls, dict(models.module_of(arch).CONFIGS[0], bos_token_id=0, eos_token_id=2, pad_token_id=1))
+    return out
+
+
 def random_model(name, folder):
-    cls, settings = MODELS[name]
+    cls, settings = every_decoder()[name]
     torch.manual_seed(0)
     config = type(transformers.AutoConfig.for_model(name.split()[0]))(**settings)
     model = getattr(transformers, cls)(config).eval()
@@ -96,6 +110,8 @@ def settings_of(r, eos, vocab, tokenizer, encoder_decoder):
         s["stop_strings"] = r.choice([["e"], [" the"], ["of the", "and"]])
     if r.random() < 0.15:
         s["use_cache"] = False
+    elif r.random() < 0.2:
+        s["cache_implementation"] = r.choice(["dynamic", "static"])
     return s
 
 
@@ -256,7 +272,7 @@ def main():
     count = 200 if args.all else 20
     failed, total = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in ["tiny-lm", *MODELS]:
+        for name in ["tiny-lm", *(every_decoder() if args.all or args.only else MODELS)]:
             if args.only and name not in args.only:
                 continue
             r = random.Random(name)

@@ -1,5 +1,6 @@
 // The models of tests/zoo/golden (made by transformers, tools/golden/models.py), one small configuration an architecture:
 // what they answer, and what their exports with dynamic batch and length answer on other sizes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/ternary.h"
+#include "support/error_support.h"
 #include "support/paths.h"
 
 namespace calque::models_test {
@@ -192,6 +195,52 @@ TEST(Models, sinusoidal_positions_have_no_longest_text) {
     for (const auto& [argument, value] : texts(longer)) inputs.set(argument, value.to_tensor());
     expect_same(leaves_of(ModelOutput::from_value(program.call({}, texts(longer)))), leaves_of((*model)(inputs)));
   }
+}
+
+std::filesystem::path golden_model(const char* name) { return golden() / name; }
+
+TEST(Models, a_base_model_opens_the_checkpoint_of_one_with_a_head) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"gpt_neox", "GPTNeoXModel"}, {"falcon", "FalconModel"}, {"gemma3", "Gemma3Model"}, {"xlm", "XLMModel"}};
+  for (const auto& [name, base] : pairs) {
+    const LoadedModel loaded = load_pretrained(golden_model(name), {.model_class = base});
+    EXPECT_TRUE(loaded.report.missing_keys.empty()) << base;
+  }
+}
+
+TEST(Models, the_text_part_of_gemma3_opens_by_itself) {
+  const GradModeScope no_grad(false);
+  const LoadedModel text = load_pretrained(golden_model("gemma3"), {.model_class = "Gemma3ForCausalLM"});
+  EXPECT_TRUE(text.report.missing_keys.empty());
+  const auto whole = from_pretrained(golden_model("gemma3"));
+  const ModelInputs in{{arg::input_ids, tensor_of<int64_t>({3, 9, 4, 8, 5}, {1, 5})}};
+  EXPECT_TRUE(equal((*text.model)(in).logits(), (*whole)(in).logits()));
+}
+
+TEST(Models, gemma3_counts_the_tokens_that_stand_for_pictures) {
+  const GradModeScope no_grad(false);
+  const auto model = from_pretrained(golden_model("gemma3"));
+  const int64_t picture = model->config().integer("image_token_index");
+  ModelInputs in{{arg::input_ids, tensor_of<int64_t>({3, picture, picture, 8}, {1, 4})}};
+  in.set("pixel_values", ones({1, 3, 12, 12}));
+  EXPECT_THAT(test::error_of([&] { (*model)(in); }),
+              testing::HasSubstr("2 tokens that stand for pictures, expected 4: the pictures in pixel_values have 4 each"));
+}
+
+TEST(Models, experts_used_unequally_add_to_the_loss) {
+  const GradModeScope no_grad(false);
+  const auto model = from_pretrained(golden_model("mixtral"));
+  const Tensor ids = tensor_of<int64_t>({3, 9, 4, 8, 5, 7}, {2, 3});
+  const ModelOutput plain = (*model)({{arg::input_ids, ids}, {arg::labels, ids}});
+  EXPECT_FALSE(plain.has("router_logits"));
+  ModelInputs in{{arg::input_ids, ids}, {arg::labels, ids}};
+  in.set("output_router_logits", true);
+  const ModelOutput routed = (*model)(in);
+  EXPECT_EQ(std::ssize(routed.tensors("router_logits")), model->config().integer("num_hidden_layers"));
+  const double more = routed["aux_loss"].item_as<double>() * model->config().number("router_aux_loss_coef");
+  EXPECT_NEAR(routed.loss().item_as<double>(), plain.loss().item_as<double>() + more, 1e-6);
+  in.set(arg::attention_mask, ones({2, 1, 3, 3}));
+  EXPECT_THAT(test::error_of([&] { (*model)(in); }), testing::HasSubstr("it says which tokens count in aux_loss"));
 }
 
 // Where transformers' own views of no tokens are ambiguous, the sizes are known here.

@@ -366,7 +366,28 @@ def expands():
             ([f(), [2, 3]], {}), ([f(1, 1), [0, 3]], {})]
 
 
+def grouped_products():
+    """Of rows by expert with the experts' matrices, of columns, of what is summed over, and of each with each; factors as they lie, transposed
+    and cut out of wider ones; groups of nothing; and what is refused."""
+    out = []
+    for d in (torch.float32, torch.bfloat16):
+        def ends(*at):
+            return torch.tensor(at, dtype=torch.int32)
+
+        a, matrices = f(10, 16).to(d), f(3, 24, 16).to(d)
+        out += [([a, matrices.transpose(-2, -1), ends(2, 5, 10)], {}), ([a, matrices.transpose(-2, -1).contiguous(), ends(0, 10, 10)], {}),
+                ([f(16, 10).to(d).t().contiguous(), f(3, 16, 8).to(d), ends(10, 10, 10)], {}), ([f(10, 32).to(d)[:, 8:24], f(3, 16, 8).to(d), ends(1, 2, 10)], {}),
+                ([f(3, 6, 16).to(d), f(16, 24).to(d), ends(8, 8, 24)], {}), ([f(3, 6, 16).to(d), f(24, 16).to(d).t(), ends(8, 16, 24)], {}),
+                ([f(6, 24).to(d), f(24, 16).to(d), ends(8, 8, 24)], {}), ([f(24, 8).to(d).t(), f(24, 16).to(d), ends(4, 12, 24)], {}),
+                ([f(3, 6, 16).to(d), f(3, 16, 8).to(d)], {}), ([f(3, 6, 16).to(d), f(3, 8, 16).to(d).transpose(1, 2)], {}),
+                ([a, f(3, 8, 24).to(d), ends(2, 5, 10)], {}), ([a, matrices.transpose(-2, -1)], {}), ([a, matrices.transpose(-2, -1), ends(2, 10)], {}),
+                ([a, matrices.transpose(-2, -1), ends(2, 5, 10).long()], {}), ([f(10, 15).to(d), f(3, 15, 8).to(d), ends(2, 5, 10)], {}),
+                ([f(3, 6, 16).to(d), f(3, 16, 8).to(d), ends(2, 4, 6)], {})]
+    return out
+
+
 TABLE = {
+    "aten::_grouped_mm": grouped_products,
     "aten::view": reshapes, "aten::reshape": reshapes, "aten::expand": expands,
     "aten::fill.Tensor": fills,
     "aten::__and__.Tensor": logical_and_pair, "aten::__or__.Tensor": logical_and_pair, "aten::__xor__.Tensor": logical_and_pair,

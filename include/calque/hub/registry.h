@@ -32,6 +32,7 @@ struct Architecture {
   std::string defaults;                        // JSON: what the configuration class has without arguments
   ConfigSchema schema = {};                    // what its numbers may be, beside what holds for all
   std::function<void(Config&)> complete = {};  // values that follow from others, which the schema has checked
+  std::string note = {};                       // what who looks for a model should know: "is usually shipped quantised"
   std::vector<ModelClass> classes;
 };
 

@@ -85,6 +85,7 @@ void register_models(ModelRegistry& registry) {
         "num_nextn_predict_layers": 1})",
       .schema = rotary_schema(),
       .complete = complete,
+      .note = "usually shipped quantised (FP8): such checkpoints do not open yet",
       .classes = decoder_classes(heads, 3),
   });
 }

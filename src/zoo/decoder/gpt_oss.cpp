@@ -61,6 +61,7 @@ void register_models(ModelRegistry& registry) {
         "eos_token_id": null, "attention_bias": true})",
       .schema = rotary_schema(),
       .complete = complete,
+      .note = "usually shipped quantised (MXFP4): such checkpoints do not open yet",
       .classes = decoder_classes(heads, 3),
   });
 }
