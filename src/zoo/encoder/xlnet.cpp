@@ -58,7 +58,8 @@ struct XLNetRelativeAttention : Typed<XLNetRelativeAttention> {
         r_s_bias(register_parameter("r_s_bias", unset_parameter({c.integer("n_head"), c.integer("d_head")}))),
         r_w_bias(register_parameter("r_w_bias", unset_parameter({c.integer("n_head"), c.integer("d_head")}))),
         seg_embed(register_parameter("seg_embed", unset_parameter({2, c.integer("n_head"), c.integer("d_head")}))),
-        layer_norm(child<LayerNorm>("layer_norm", c.integer("d_model"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+        layer_norm(
+            child<LayerNorm>("layer_norm", c.integer("d_model"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         dropout(child<Dropout>("dropout", c.number("dropout"))) {}
 
   Streams forward(const Tensor& h, const Tensor& g, const Surroundings& around, const Tensor& before) {
@@ -99,8 +100,7 @@ struct XLNetRelativeAttention : Typed<XLNetRelativeAttention> {
       scores = scores + einsum("ijbs,ibns->bnij", {around.segments, of_segments});
     }
     scores = scores * scale;
-    if (mask.defined())
-      scores = scores - (mask.dtype() == DType::float16 ? 65500 : 1e30) * einsum("ijbn->bnij", {mask});
+    if (mask.defined()) scores = scores - (mask.dtype() == DType::float16 ? 65500 : 1e30) * einsum("ijbn->bnij", {mask});
     const Tensor weights = dropout(softmax(scores, 3));
     return {einsum("bnij,jbnd->ibnd", {weights, value}), weights};
   }
@@ -113,14 +113,13 @@ struct XLNetFeedForward : Typed<XLNetFeedForward> {
   static constexpr const char* torch_type = "transformers.models.xlnet.modeling_xlnet.XLNetFeedForward";
   static constexpr const char* forward_arguments[] = {"inp"};
   explicit XLNetFeedForward(const Config& c)
-      : layer_norm(child<LayerNorm>("layer_norm", c.integer("d_model"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
+      : layer_norm(
+            child<LayerNorm>("layer_norm", c.integer("d_model"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
         layer_1(child<Linear>("layer_1", c.integer("d_model"), c.integer("d_inner"))),
         layer_2(child<Linear>("layer_2", c.integer("d_inner"), c.integer("d_model"))),
         dropout(child<Dropout>("dropout", c.number("dropout"))),
         activation(activation_named(c.text("ff_activation"))) {}
-  Tensor forward(const Tensor& inp) {
-    return layer_norm(dropout(layer_2(dropout(activation(layer_1(inp))))) + inp);
-  }
+  Tensor forward(const Tensor& inp) { return layer_norm(dropout(layer_2(dropout(activation(layer_1(inp))))) + inp); }
   Child<LayerNorm> layer_norm;
   Child<Linear> layer_1, layer_2;
   Child<Dropout> dropout;
@@ -150,9 +149,17 @@ struct XLNetLayer : Typed<XLNetLayer> {
 
 struct XLNetModel : ModelOf<XLNetModel> {
   static constexpr const char* torch_type = "transformers.models.xlnet.modeling_xlnet.XLNetModel";
-  static constexpr ModelArgument forward_arguments[] = {
-      arg::input_ids, arg::attention_mask, mems,     perm_mask,              target_mapping,           arg::token_type_ids,
-      arg::input_mask, arg::inputs_embeds,  use_mems, arg::output_attentions, arg::output_hidden_states};
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids,
+                                                        arg::attention_mask,
+                                                        mems,
+                                                        perm_mask,
+                                                        target_mapping,
+                                                        arg::token_type_ids,
+                                                        arg::input_mask,
+                                                        arg::inputs_embeds,
+                                                        use_mems,
+                                                        arg::output_attentions,
+                                                        arg::output_hidden_states};
   explicit XLNetModel(const Config& c)
       : ModelOf(c),
         word_embedding(child<Embedding>("word_embedding", c.integer("vocab_size"), c.integer("d_model"))),
@@ -334,16 +341,16 @@ struct XLNetForQuestionAnswering : CopiedAs<XLNetForQuestionAnswering, SummaryHe
         start_logits(child<PoolerStartLogits>("start_logits", c)),
         end_logits(child<PoolerEndLogits>("end_logits", c)),
         answer_class(child<PoolerAnswerClass>("answer_class", c)) {
-    take_by_default(head, arguments_with(model->arguments(), arg::inputs_embeds,
-                                         {arg::start_positions, arg::end_positions, arg::is_impossible, arg::cls_index,
-                                          arg::p_mask}));
+    take_by_default(
+        head, arguments_with(model->arguments(), arg::inputs_embeds,
+                             {arg::start_positions, arg::end_positions, arg::is_impossible, arg::cls_index, arg::p_mask}));
   }
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput base = model(in);
-    ModelOutput out = searched_spans({start_logits, end_logits, answer_class, config().integer("start_n_top"),
-                                      config().integer("end_n_top")},
-                                     base["last_hidden_state"], in[arg::start_positions], in[arg::end_positions],
-                                     in[arg::cls_index], in[arg::is_impossible], in[arg::p_mask]);
+    ModelOutput out = searched_spans(
+        {start_logits, end_logits, answer_class, config().integer("start_n_top"), config().integer("end_n_top")},
+        base["last_hidden_state"], in[arg::start_positions], in[arg::end_positions], in[arg::cls_index],
+        in[arg::is_impossible], in[arg::p_mask]);
     out.take(base, {"mems", "hidden_states", "attentions"});
     return out;
   }
