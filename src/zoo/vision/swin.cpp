@@ -49,8 +49,9 @@ struct SwinBackbone : ModelOf<SwinBackbone, SwinPictures> {
     const SwinResult result = encoder(embeddings(in[arg::pixel_values], Tensor(), false), wishes);
     ModelOutput out = backbone_output(
         result.reshaped_hidden_states, config(), wants_hidden_states(in), [&](int64_t stage, const Tensor& x) {
-          const Tensor rows = x.permute({0, 2, 3, 1}).contiguous().view({x.sym_size(0), x.size(2) * x.size(3), x.size(1)});
-          return as_picture(hidden_states_norms(stage, rows), x.size(2), x.size(3));
+          const SymInt height = x.sym_size(2), width = x.sym_size(3);
+          const Tensor rows = x.permute({0, 2, 3, 1}).contiguous().view({x.sym_size(0), height * width, x.sym_size(1)});
+          return as_picture(hidden_states_norms(stage, rows), height, width);
         });
     out.set("attentions", result.attentions);
     return out;
