@@ -88,9 +88,10 @@ struct SwinBackbone : ModelOf<SwinBackbone, SwinPretrained> {
     const SwinResult result = encoder(embeddings(in[arg::pixel_values], Tensor(), false), wishes);
     ModelOutput out = backbone_output(
         result.reshaped_hidden_states, config(), wants_hidden_states(in), [&](int64_t stage, const Tensor& x) {
-          const Tensor rows = x.permute({0, 2, 3, 1}).contiguous().view({x.sym_size(0), x.size(2) * x.size(3), x.size(1)});
+          const SymInt height = x.sym_size(2), width = x.sym_size(3);
+          const Tensor rows = x.permute({0, 2, 3, 1}).contiguous().view({x.sym_size(0), height * width, x.sym_size(1)});
           const Tensor normed = (*hidden_states_norms)[stage_name(stage)].call({rows}).to_tensor();
-          return as_picture(normed, x.size(2), x.size(3));
+          return as_picture(normed, height, width);
         });
     out.set("attentions", result.attentions);
     return out;
