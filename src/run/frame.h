@@ -12,6 +12,9 @@ namespace calque::run {
 
 struct Frame {
   Values values;
+  // Places that results of one size in bytes take in turns (run/memory_plan.h). Each is made, or made anew, by the first result that
+  // finds it empty, of another size, or held by somebody still.
+  mutable std::vector<Ref<Storage>> slots = {};
 };
 
 class FramePool {
@@ -19,7 +22,7 @@ class FramePool {
   // A frame for the life of the lease; it goes back empty after a run that came to its end, and is dropped after another.
   class Lease {
    public:
-    Lease(FramePool& pool, size_t num_values) : pool_(pool), frame_(pool.take(num_values)) {}
+    Lease(FramePool& pool, size_t num_values, size_t num_slots) : pool_(pool), frame_(pool.take(num_values, num_slots)) {}
     ~Lease() {
       if (done_) pool_.give_back(std::move(frame_));
     }
@@ -35,7 +38,7 @@ class FramePool {
   };
 
  private:
-  std::unique_ptr<Frame> take(size_t num_values) {
+  std::unique_ptr<Frame> take(size_t num_values, size_t num_slots) {
     {
       const std::lock_guard lock(mutex_);
       if (!free_.empty()) {
@@ -46,6 +49,7 @@ class FramePool {
     }
     auto frame = std::make_unique<Frame>();
     frame->values.resize(num_values);
+    frame->slots.resize(num_slots);
     return frame;
   }
   void give_back(std::unique_ptr<Frame> frame) {

@@ -4,6 +4,7 @@
 #include "calque/graph/stack_trace.h"
 #include "calque/op/mode.h"
 #include "run/operator_call.h"
+#include "run/packed_linear.h"
 #include "run/tile_call.h"
 
 namespace calque::run {
@@ -46,7 +47,7 @@ class CallOperands {
 class PlainCall final : public Instruction {
  public:
   PlainCall(const Node& n, const ValueIds& ids, const GraphOwner& owner) : node_(n), owner_(owner), operands_(n, ids) {}
-  Value run(const Frame& frame, LastUses) const override {
+  Value run(const Frame& frame, const Place&) const override {
     const Values args = operands_.args(frame);
     const Kwargs kwargs = operands_.kwargs(frame);
     if (node_.kind() == NodeKind::call_method) return call_method(node_.target().text(), args, kwargs);
@@ -67,9 +68,9 @@ class PlainCall final : public Instruction {
 class Item final : public Instruction {
  public:
   Item(uint32_t id, size_t index, PlainCall call) : id_(id), index_(index), call_(std::move(call)) {}
-  Value run(const Frame& frame, LastUses last_uses) const override {
+  Value run(const Frame& frame, const Place& place) const override {
     const Value& items = frame.values[id_];
-    if (!items.is_sequence() || index_ >= items.to_items().size()) return call_.run(frame, last_uses);
+    if (!items.is_sequence() || index_ >= items.to_items().size()) return call_.run(frame, place);
     return items.to_items()[index_];
   }
 
@@ -93,6 +94,8 @@ std::unique_ptr<const Instruction> make_instruction(const Node& node, const Valu
     if (std::unique_ptr<const Instruction> tiles = TileCall::make(node, ids, owner)) return tiles;
   } else if (node.op()) {
     try {
+      if (const std::string packed = packed_weights_of(node); !packed.empty())
+        return std::make_unique<PackedLinear>(node, ids, owner.attr(packed).to_tensor());
       return std::make_unique<OperatorCall>(node, ids);
     } catch (const UserError&) {
       // It says what is wrong when it runs.

@@ -4,19 +4,27 @@
 #include <memory>
 #include <span>
 
+#include "run/memory_plan.h"
 #include "run/operand.h"
 
 namespace calque::run {
 
-// Values that no step after this one reads. What such a value holds alone may be written over.
-using LastUses = std::span<const uint32_t>;
+// Where a step's result may lie.
+struct Place {
+  std::span<const uint32_t> last_uses =
+      {};                   // values that no step after this one reads: what one holds alone may be written over
+  uint32_t slot = no_slot;  // of the frame
+};
 
 class Instruction {
  public:
   virtual ~Instruction() = default;
-  virtual Value run(const Frame& frame, LastUses last_uses) const = 0;
+  virtual Value run(const Frame& frame, const Place& place) const = 0;
   // Whether its errors name the step already: of several nodes, the one that failed.
   virtual bool names_steps() const { return false; }
+  // For the memory plan: one tensor of its own, which may lie in a slot; which may be written over an operand.
+  virtual bool makes_tensor() const { return false; }
+  virtual bool takes_over() const { return false; }
 };
 
 // For a node that calls something. `owner` answers calls of modules. The ids and the graph must outlive the instruction.

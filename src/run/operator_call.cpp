@@ -29,10 +29,12 @@ std::vector<const ArgumentType*> argument_types(const Operator& op) {
   return types;
 }
 
-bool is_alone(const Tensor& t, uint32_t handles) {
+bool is_alone(const Tensor& t, const Frame& frame, uint32_t handles) {
   const Storage& s = *t.storage();
-  return t.use_count() == handles && t.storage().use_count() == 1 && !s.is_borrowed() && !s.is_read_only() && s.has_data() &&
-         s.nbytes() == t.nbytes() && t.storage_offset() == 0 && !t.requires_grad();
+  const auto held = static_cast<uint32_t>(
+      std::count_if(frame.slots.begin(), frame.slots.end(), [&](const Ref<Storage>& slot) { return slot.get() == &s; }));
+  return t.use_count() == handles && t.storage().use_count() == 1 + held && !s.is_borrowed() && !s.is_read_only() &&
+         s.has_data() && s.nbytes() == t.nbytes() && t.storage_offset() == 0 && !t.requires_grad();
 }
 
 bool describes(const Meta& meta, const Tensor& t) {
@@ -41,6 +43,17 @@ bool describes(const Meta& meta, const Tensor& t) {
   };
   return meta.dtype == t.dtype() && !meta.undefined && meta.device == t.device() && equal(meta.sizes, t.sym_sizes()) &&
          equal(meta.strides, t.sym_strides()) && t.is_non_overlapping_and_dense();
+}
+
+// Whether a tensor of such numbers fills so many bytes, without a gap.
+bool is_contiguous_in(const Meta& meta, size_t bytes) {
+  int64_t numbers = 1, reach = 1;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    const int64_t size = meta.sizes[d].as_int();
+    numbers *= size;
+    reach += (size - 1) * meta.strides[d].as_int();
+  }
+  return numbers > 0 && reach == numbers && static_cast<size_t>(numbers) * item_size(meta.dtype) == bytes;
 }
 
 }  // namespace
@@ -52,29 +65,45 @@ bool is_pointwise_operator(const Operator& op) {
          called.calls().arguments.tensor_lists == 0;
 }
 
-Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta, uint32_t handles) {
-  for (const uint32_t id : last_uses) {
+Tensor take_over(const Frame& frame, const Place& place, const Meta& meta, uint32_t handles) {
+  for (const uint32_t id : place.last_uses) {
     const Value& v = frame.values[id];
     if (!v.is_tensor() || !v.to_tensor().defined()) continue;
     const Tensor& t = v.to_tensor();
-    if (t.is_fake() || !is_alone(t, handles) || !describes(meta, t)) continue;
+    if (t.is_fake() || !is_alone(t, frame, handles) || !describes(meta, t)) continue;
     return Tensor(Ref<TensorImpl>(new TensorImpl(t.storage(), meta, 0)));
   }
   return {};
+}
+
+Tensor new_result(const Frame& frame, const Place& place, const Meta& meta) {
+  if (place.slot == no_slot || meta.undefined || meta.device.type != DeviceType::cpu)
+    return op_detail::allocate(meta, false);
+  Ref<Storage>& slot = frame.slots[place.slot];
+  Tensor made;
+  const bool is_free = slot && slot.use_count() == 1 && slot->has_data();
+  if (is_free && is_contiguous_in(meta, slot->nbytes())) return Tensor(Ref<TensorImpl>(new TensorImpl(slot, meta, 0)));
+  if (is_free) slot = Ref<Storage>();  // of other sizes: its memory goes before there is more
+  made = op_detail::allocate(meta, false);
+  slot = made.storage();
+  return made;
 }
 
 OperatorCall::OperatorCall(const Node& n, const ValueIds& ids)
     : op_(n.op()->called()), schema_(n.op()->schema()), types_(argument_types(op_)), constants_(schema_.arguments.size()) {
   for (const Value& argument : placed_arguments(n)) operands_.emplace_back(argument, ids);
   for (size_t i = 0; i < operands_.size(); ++i) prepare(i);
-  is_pointwise_ = is_pointwise_operator(op_) && !converts_;
+  const Operator& called = op_;
+  is_plain_ = called.form() == Operator::Form::compute && !called.write() && called.calls().meta &&
+              called.calls().arguments.tensor_lists == 0 && !converts_;
+  is_pointwise_ = is_plain_ && is_pointwise_operator(op_);
 }
 
-Value OperatorCall::run(const Frame& frame, LastUses last_uses) const {
+Value OperatorCall::run(const Frame& frame, const Place& place) const {
   if (modes_active()) [[unlikely]]
     return dispatch(op_, bound(frame));
   try {
-    return converts_ ? run_converting(frame) : run_directly(frame, last_uses);
+    return converts_ ? run_converting(frame) : run_directly(frame, place);
   } catch (UserError& e) {
     op_detail::explain(e, op_, bound(frame));
     throw;
@@ -99,14 +128,14 @@ bool OperatorCall::needs_grad(const void* const* at) const {
   return false;
 }
 
-Value OperatorCall::answer(const void* const* at, const Frame& frame, LastUses last_uses) const {
+Value OperatorCall::answer(const void* const* at, const Frame& frame, const Place& place) const {
   if (op_.write()) return Value(op_.write()(op_, at, false));
-  if (is_pointwise_ && !last_uses.empty() && !needs_grad(at))
-    if (const Tensor out = take_over(frame, last_uses, meta(at)); out.defined()) {
-      compute(at, out);
-      return Value(out);
-    }
-  return op_.run()(op_, at, false);
+  if (!is_plain_ || (place.slot == no_slot && place.last_uses.empty()) || needs_grad(at)) return op_.run()(op_, at, false);
+  const Meta result = meta(at);
+  Tensor out = is_pointwise_ ? take_over(frame, place, result) : Tensor();
+  if (!out.defined()) out = new_result(frame, place, result);
+  compute(at, out);
+  return Value(std::move(out));
 }
 
 bool OperatorCall::find_arguments(const Frame& frame, const void** at, bool fake) const {
@@ -122,9 +151,9 @@ bool OperatorCall::find_arguments(const Frame& frame, const void** at, bool fake
   return true;
 }
 
-Value OperatorCall::run_directly(const Frame& frame, LastUses last_uses) const {
+Value OperatorCall::run_directly(const Frame& frame, const Place& place) const {
   const void* at[most_arguments];
-  return find_arguments(frame, at) ? answer(at, frame, last_uses) : run_converting(frame);
+  return find_arguments(frame, at) ? answer(at, frame, place) : run_converting(frame);
 }
 
 Values OperatorCall::placed_arguments(const Node& n) const {

@@ -19,7 +19,10 @@ class OperatorCall final : public Instruction {
 
   // UserError where the arguments do not fit the schema, as far as they are known.
   OperatorCall(const Node& n, const ValueIds& ids);
-  Value run(const Frame& frame, LastUses last_uses) const override;
+  Value run(const Frame& frame, const Place& place) const override;
+
+  bool makes_tensor() const override { return is_plain_; }
+  bool takes_over() const override { return is_pointwise_; }
 
   // ---- in parts, for steps that are made of several calls ------------------------------------------------------------
   // Of a pointwise operator, from tensors and constants.
@@ -39,8 +42,8 @@ class OperatorCall final : public Instruction {
 
   Values placed_arguments(const Node& n) const;
   void prepare(size_t i);
-  Value answer(const void* const* at, const Frame& frame, LastUses last_uses) const;
-  Value run_directly(const Frame& frame, LastUses last_uses) const;
+  Value answer(const void* const* at, const Frame& frame, const Place& place) const;
+  Value run_directly(const Frame& frame, const Place& place) const;
   Value run_converting(const Frame& frame) const;
   Values bound(const Frame& frame) const;              // UserError as bind_arguments says it
   [[noreturn]] void refuse(const Frame& frame) const;  // the error that the interpreter gives
@@ -51,11 +54,14 @@ class OperatorCall final : public Instruction {
   std::vector<Operand> operands_;
   std::vector<std::unique_ptr<Constant>> constants_;
   bool converts_ = false;
+  bool is_plain_ = false;  // one output, by rule and kernel, from tensors and constants
   bool is_pointwise_ = false;
 };
 
 // The memory of a value that is used for the last time, if it holds all of it alone and `meta` describes it; else undefined.
 // `handles`: how many there are where the frame's is one of them.
-Tensor take_over(const Frame& frame, LastUses last_uses, const Meta& meta, uint32_t handles = 1);
+Tensor take_over(const Frame& frame, const Place& place, const Meta& meta, uint32_t handles = 1);
+// In the slot, where the place names one that is free; else of its own.
+Tensor new_result(const Frame& frame, const Place& place, const Meta& meta);
 
 }  // namespace calque::run

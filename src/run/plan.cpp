@@ -21,6 +21,7 @@ struct Step {
   std::unique_ptr<const run::Instruction> instruction;
   uint32_t result;
   std::vector<uint32_t> dead;  // not needed after this step
+  uint32_t slot = run::no_slot;
 };
 
 }  // namespace
@@ -36,7 +37,7 @@ struct Plan::Parts {
   }
 
   void add_step(const Node& n) {
-    steps.push_back({&n, run::make_instruction(n, ids, module->as_owner()), 0, {}});
+    steps.push_back({&n, run::make_instruction(n, ids, module->as_owner()), 0, {}, run::no_slot});
     ids.add(n);
     steps.back().result = ids.id_of(n);
   }
@@ -55,6 +56,11 @@ struct Plan::Parts {
       }
     }
     find_last_uses();
+    std::vector<run::PlannedStep> planned;
+    for (const Step& s : steps) planned.push_back({s.node, s.instruction->makes_tensor(), s.instruction->takes_over()});
+    run::MemoryPlan memory = run::plan_memory(planned, graph);
+    for (size_t i = 0; i < steps.size(); ++i) steps[i].slot = memory.slot_of[i];
+    slot_bytes = std::move(memory.bytes);
   }
 
   Value constant(const std::string& path, const std::set<std::string, std::less<>>& detached) const {
@@ -114,6 +120,7 @@ struct Plan::Parts {
   const Node* result = nullptr;
   std::unique_ptr<const Operand> output;
   std::vector<uint32_t> dead_at_end;
+  std::vector<SymInt> slot_bytes;  // of the frame's slots
   run::StateUses state;
   // The same steps on computed state that wants no gradient, for calls that ask for none; null where that is no difference.
   std::unique_ptr<Parts> without_gradients;
@@ -158,14 +165,14 @@ Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
 Value Plan::Parts::run(const Values& inputs, const Watch& watch) const {
   const ContextScope<&ThreadContext::running_owner> owner(&module->as_owner());
   RegionGuard regions;
-  FramePool::Lease lease(frames, ids.count());
+  FramePool::Lease lease(frames, ids.count(), slot_bytes.size());
   Frame& frame = *lease;
   take_inputs(inputs, frame);
   const Step* current = nullptr;
   try {
     for (const Step& step : steps) {
       current = &step;
-      frame.values[step.result] = step.instruction->run(frame, step.dead);
+      frame.values[step.result] = step.instruction->run(frame, {step.dead, step.slot});
       if (watch) watch(*step.node, frame.values[step.result]);
       for (const uint32_t id : step.dead) frame.values[id] = Value();
     }
@@ -191,6 +198,7 @@ bool Plan::is_current() const { return parts_->state.are_current(); }
 const Graph& Plan::graph() const { return parts_->graph; }
 size_t Plan::num_steps() const { return parts_->steps.size(); }
 size_t Plan::num_values() const { return parts_->ids.count(); }
+std::vector<SymInt> Plan::slot_bytes() const { return parts_->slot_bytes; }
 size_t Plan::packed_bytes() const { return parts_->state.bytes_made(); }
 
 std::string Plan::describe() const {
@@ -200,11 +208,14 @@ std::string Plan::describe() const {
   for (const Node* n : parts_->inputs) out += number(parts_->ids.id_of(*n)) + " " + n->str() + "\n";
   for (const Step& step : parts_->steps) {
     out += number(step.result) + " " + step.node->str();
+    if (step.slot != run::no_slot) out += "  @" + std::to_string(step.slot);
     if (!step.dead.empty()) out += "  -";
     for (const uint32_t id : step.dead) out += " " + number(id);
     out += "\n";
   }
   if (parts_->result) out += parts_->result->str() + "\n";
+  for (size_t i = 0; i < parts_->slot_bytes.size(); ++i)
+    out += "@" + std::to_string(i) + ": " + parts_->slot_bytes[i].str() + " bytes\n";
   return out;
 }
 

@@ -174,7 +174,7 @@ void TileCall::run_rows(const Frame& whole, const Shape& shape, const Tensor& ou
 Value TileCall::run_one_by_one(Frame& whole) const {
   for (size_t i = 0; i < calls_.size(); ++i) {
     try {
-      whole.values[inner_.id_of(*nodes_[i])] = calls_[i]->run(whole, last_uses_[i]);
+      whole.values[inner_.id_of(*nodes_[i])] = calls_[i]->run(whole, {last_uses_[i]});
     } catch (Error& e) {
       name_step(e, *nodes_[i]);
       throw;
@@ -184,7 +184,7 @@ Value TileCall::run_one_by_one(Frame& whole) const {
   return whole.values[inner_.id_of(*nodes_.back())];
 }
 
-Value TileCall::run(const Frame& frame, LastUses last_uses) const {
+Value TileCall::run(const Frame& frame, const Place& place) const {
   Frame whole;
   whole.values.resize(inner_.count());
   for (size_t i = 0; i < inputs_.size(); ++i) whole.values[i] = inputs_[i].read(frame);
@@ -199,8 +199,8 @@ Value TileCall::run(const Frame& frame, LastUses last_uses) const {
   if (!fits) return run_one_by_one(whole);
   const Meta& meta = shape.metas.back();
   // Kernels of floating results do not fail: what they have written over is not needed again.
-  Tensor out = is_floating(meta.dtype) ? take_over(frame, last_uses, meta, 2) : Tensor();
-  if (!out.defined()) out = op_detail::allocate(meta, false);
+  Tensor out = is_floating(meta.dtype) ? take_over(frame, place, meta, 2) : Tensor();
+  if (!out.defined()) out = new_result(frame, place, meta);
   const int64_t grain = std::max<int64_t>(1, tile_numbers / 2 / shape.row_length);
   try {
     parallel_for(0, shape.rows, grain, [&](int64_t begin, int64_t end) { run_rows(whole, shape, out, begin, end); });

@@ -14,8 +14,10 @@ class TileCall final : public Instruction {
  public:
   // Null where the node calls no module with such a graph.
   static std::unique_ptr<const TileCall> make(const Node& call, const ValueIds& ids, const GraphOwner& owner);
-  Value run(const Frame& frame, LastUses last_uses) const override;
+  Value run(const Frame& frame, const Place& place) const override;
   bool names_steps() const override { return true; }
+  bool makes_tensor() const override { return true; }
+  bool takes_over() const override { return true; }
 
  private:
   // How an input meets the tiles: cut like the result, cut by rows (one number a row), or the same for all.

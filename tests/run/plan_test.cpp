@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "calque/base/error.h"
+#include "calque/base/memory.h"
 #include "calque/export/executor.h"
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
@@ -230,6 +231,140 @@ TEST(PlanMemory, a_result_of_another_geometry_gets_its_own) {
     return %bits)"),
                             {numbers(3, 4)});
   EXPECT_NE(at.at("bits"), at.at("total"));
+}
+
+constexpr const char* rounds = R"(
+  %x : f32[s0, 6] = placeholder
+  %a : f32[s0, 6] = aten.cumsum.default(%x, 1)
+  %b : f32[s0, 6] = aten.cumsum.default(%a, 1)
+  %c : f32[s0, 6] = aten.cumsum.default(%b, 1)
+  %v : f32[6, s0] = aten.t.default(%c)
+  %d : f32[s0, 6] = aten.cumsum.default(%x, 0)
+  %e : f32[s0, 6] = aten.neg.default(%d)
+  %f : f32[s0, 6] = aten.cumsum.default(%e, 1)
+  %g : f32[6, s0] = aten.cumsum.default(%v, 1)
+  return (%f, %g))";
+
+TEST(PlanMemory, results_that_are_not_needed_at_one_time_share_slots_over_symbolic_sizes) {
+  const auto module = module_of(rounds);
+  const auto plan = Plan::make(*module);
+  std::vector<std::string> bytes;
+  for (const SymInt& b : plan->slot_bytes()) bytes.push_back(b.str());
+  EXPECT_THAT(bytes, testing::ElementsAre("24*s0", "24*s0")) << plan->describe();
+  for (const int64_t rows : {3, 5, 1, 0, 3})
+    for (int i = 0; i < 2; ++i)
+      EXPECT_TRUE(same(plan->run({numbers(rows, 6)}), Interpreter(module->graph()).run({numbers(rows, 6)}))) << rows;
+}
+
+TEST(PlanMemory, sizes_that_a_graph_states_wrongly_are_not_believed) {
+  const auto module = module_of(R"(
+    %x : f32[2, 2] = placeholder
+    %a : f32[2, 2] = aten.cumsum.default(%x, 1)
+    %b : f32[2, 2] = aten.cumsum.default(%a, 1)
+    %t : f32[2, 2] = aten.t.default(%b)
+    %c : f32[2, 2] = aten.sum.dim_IntList(%t, [0], True)
+    %d : i64[2, 2] = aten.argsort.default(%c)
+    %e : f32[2, 2] = aten.cumsum.default(%d, 0)
+    %f : f32[2, 2] = aten.neg.default(%e)
+    return %f)");
+  const auto plan = Plan::make(*module);
+  EXPECT_FALSE(plan->slot_bytes().empty());
+  for (const int64_t rows : {2, 300, 1, 0, 300})
+    EXPECT_TRUE(same(plan->run({numbers(rows, 7)}), Interpreter(module->graph()).run({numbers(rows, 7)}))) << rows;
+}
+
+TEST(PlanMemory, a_slot_that_somebody_still_holds_is_left_to_them) {
+  const auto plan = Plan::make(*module_of(rounds));
+  std::vector<Tensor> held;
+  std::vector<Tensor> copies;
+  for (int i = 0; i < 2; ++i)
+    plan->run_watched({numbers(3, 6)}, [&](const Node&, const Value& v) {
+      held.push_back(v.to_tensor());
+      copies.push_back(v.to_tensor().clone());
+    });
+  for (size_t i = 0; i < held.size(); ++i) EXPECT_TRUE(equal(held[i], copies[i])) << i;
+}
+
+TEST(PlanMemory, calls_after_the_first_make_nothing_but_what_they_give) {
+  const auto plan = Plan::make(*module_of(rounds));
+  const Tensor x = numbers(20000, 6);
+  plan->run({x});
+  clear_block_cache();
+  set_block_cache_limit(0);
+  const size_t before = memory_in_use();
+  const Value given = plan->run({x});
+  EXPECT_LT(memory_in_use() - before, 3U * 20000 * 24);  // two results, rounded up
+  set_block_cache_limit(size_t{512} << 20);
+}
+
+// ---- packed weights ---------------------------------------------------------------------------------------------------
+
+constexpr const char* products = R"(
+  %x = placeholder
+  %w = get_attr[w]
+  %v = get_attr[v]
+  %b = get_attr[b]
+  %linear = aten.linear.default(%x, %w, %b)
+  %again = aten.linear.default(%linear, %w)
+  %addmm = aten.addmm.default(%b, %again, %v)
+  %mm = aten.mm.default(%addmm, %v)
+  return %mm)";
+
+std::shared_ptr<GraphModule> products_module() {
+  const Tensor w = numbers(96, 96) / 4000, v = numbers(96, 96) / 3000;
+  return module_of(products, {{"w", Attribute(w)}, {"v", Attribute(v)}, {"b", Attribute(numbers(1, 96).view({96}))}});
+}
+
+TEST(PlanPacking, products_with_packed_weights_give_what_the_interpreter_gives) {
+  const auto module = products_module();
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->packed_bytes(), 2U * 96 * 96 * 4);  // each matrix once; 96 columns fill panels of any machine
+  for (const int64_t rows : {1, 2, 16, 24, 25, 130, 0}) {
+    const Values inputs{numbers(rows, 96) / 100};
+    const Value expected = Interpreter(module->graph(), &module->as_owner()).run(inputs);
+    EXPECT_TRUE(allclose(plan->run(inputs).to_tensor(), expected.to_tensor(), 1e-4, 1e-5)) << rows;
+    const Values wide{numbers(rows, 192).narrow(1, 0, 96) / 100};
+    EXPECT_TRUE(allclose(plan->run(wide).to_tensor(),
+                         Interpreter(module->graph(), &module->as_owner()).run(wide).to_tensor(), 1e-4, 1e-5));
+  }
+  EXPECT_TRUE(check_plan(*module, {numbers(40, 96) / 100}).passed());
+}
+
+TEST(PlanPacking, sees_its_weights_written) {
+  const auto module = products_module();
+  const auto plan = Plan::make(*module);
+  EXPECT_TRUE(plan->is_current());
+  module->find_tensor("v")->mul_(2.0);
+  EXPECT_FALSE(plan->is_current());
+}
+
+TEST(PlanPacking, is_left_out_where_eagers_bits_are_asked_for_or_the_graph_writes) {
+  PlanOptions exact;
+  exact.exact = true;
+  EXPECT_EQ(Plan::make(*products_module(), exact)->packed_bytes(), 0U);
+  const auto module = module_of(R"(
+    %x = placeholder
+    %w = get_attr[w]
+    %linear = aten.linear.default(%x, %w)
+    %write = aten.mul_.Scalar(%w, 2.0)
+    return %linear)",
+                                {{"w", Attribute(numbers(96, 96))}});
+  const auto plan = Plan::make(*module);
+  EXPECT_EQ(plan->packed_bytes(), 0U);
+}
+
+TEST(PlanPacking, calls_that_do_not_fit_are_the_operators_own) {
+  const auto module = products_module();
+  const auto plan = Plan::make(*module);
+  for (const Value& x : {Value(numbers(3, 95)), Value(numbers(3, 96).to(DType::float64)),
+                         Value(numbers(3, 96).view({96, 3}).t()), Value(numbers(1, 96).view({96})), Value(2.5)}) {
+    Value expected, found;
+    const std::string refused = error_of([&] { expected = Interpreter(module->graph(), &module->as_owner()).run({x}); });
+    EXPECT_EQ(error_of([&] { found = plan->run({x}); }), refused);
+    if (refused.empty()) {
+      EXPECT_TRUE(allclose(found.to_tensor(), expected.to_tensor(), 1e-4, 1e-5));
+    }
+  }
 }
 
 // ---- checking ---------------------------------------------------------------------------------------------------------

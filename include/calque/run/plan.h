@@ -54,7 +54,9 @@ class Plan {
   bool is_current() const;
   const Graph& graph() const;  // as the passes left it
   size_t num_steps() const;
-  size_t num_values() const;    // that a call keeps room for
+  size_t num_values() const;  // that a call keeps room for
+  // Of the places that a call's results take in turns, over the program's sizes; good as long as the plan.
+  std::vector<SymInt> slot_bytes() const;
   size_t packed_bytes() const;  // of copies that this plan made of the state
   // Steps, what goes after each, and what was computed once: for people.
   std::string describe() const;

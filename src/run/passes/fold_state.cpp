@@ -4,6 +4,7 @@
 #include "calque/graph/interpreter.h"
 #include "calque/op/mode.h"
 #include "graph/passes/mutation.h"
+#include "run/memory_plan.h"
 #include "run/passes/passes.h"
 
 namespace calque::run {
@@ -43,14 +44,6 @@ class StateFolding {
       for (size_t i = 0; hands_on && i < n->num_input_nodes(); ++i) out[n->input_node(i)->id()] = true;
     }
     return out;
-  }
-  static bool may_share_memory(const Node& n) {
-    const Operator* op = n.op();
-    if (!op) return true;
-    if (op->has_tag(Tag::view) || op->has_tag(Tag::may_alias) || op->is_composite()) return true;
-    for (const SchemaArgument& r : op->schema().returns)
-      if (!r.alias.empty()) return true;
-    return false;
   }
 
   bool may_fold(const Node& n) const {

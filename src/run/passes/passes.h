@@ -14,5 +14,8 @@ bool fold_state(PassInput& input);
 // Pointwise calls of the same sizes, of which each result feeds the next ones alone, become one call of a submodule with their graph
 // (run/tile_call.h). A call moves to the place of the chain's last one: not past a write of what it reads, nor past an impure call.
 bool fuse_pointwise(PassInput& input);
+// Weights of products (float32, state that nobody writes) are laid out once as the kernel reads them, as attributes that the nodes'
+// meta names.
+bool pack_weights(PassInput& input);
 
 }  // namespace calque::run

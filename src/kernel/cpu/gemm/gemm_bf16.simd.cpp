@@ -12,9 +12,9 @@
 namespace calque {
 namespace {
 
-constexpr int64_t tile = 16, tile_k = 32, tile_numbers = tile * tile_k;
-constexpr int64_t group = 2 * tile;  // rows and columns that the accumulators cover
-constexpr int64_t k_block = 512, row_block = 256, most_cols = 512;
+constexpr int64_t pair_tile = 16, tile_k = 32, pair_tile_numbers = pair_tile * tile_k;
+constexpr int64_t group = 2 * pair_tile;  // rows and columns that the accumulators cover
+constexpr int64_t pair_k_block = 512, row_block = 256, most_cols = 512;
 constexpr int64_t packed_limit = 2 << 20;  // numbers; what of `cols` is kept packed at a time
 
 int64_t k_tiles(int64_t k) { return (k + tile_k - 1) / tile_k; }
@@ -35,7 +35,7 @@ struct Square {
 void pack_tile(const Square& m, BFloat16* out) {
   if (m.k_stride == 1 && m.ks == tile_k) {
     Vec<float> v[16] = {};
-    if (m.js == tile) {
+    if (m.js == pair_tile) {
 #pragma GCC unroll 16
       for (int j = 0; j < 16; ++j) std::memcpy(&v[j], &m.from[j * m.col_stride].bits, sizeof v[j]);
     } else {
@@ -46,30 +46,30 @@ void pack_tile(const Square& m, BFloat16* out) {
     for (int p = 0; p < 16; ++p) std::memcpy(&out[p * tile_k].bits, &v[p], sizeof v[p]);
     return;
   }
-  if (m.col_stride == 1 && m.js == tile) {
+  if (m.col_stride == 1 && m.js == pair_tile) {
     for (int64_t p = 0; p < tile_k; p += 2) {
       VecU16Half even = {}, odd = {};
       if (p < m.ks) std::memcpy(&even, &m.from[p * m.k_stride].bits, sizeof even);
       if (p + 1 < m.ks) std::memcpy(&odd, &m.from[(p + 1) * m.k_stride].bits, sizeof odd);
       const Vec<uint32_t> pairs = __builtin_convertvector(even, Vec<uint32_t>) | __builtin_convertvector(odd, Vec<uint32_t>)
                                                                                      << 16;
-      std::memcpy(&out[p * tile].bits, &pairs, sizeof pairs);
+      std::memcpy(&out[p * pair_tile].bits, &pairs, sizeof pairs);
     }
     return;
   }
   for (int64_t p = 0; p < tile_k; ++p)
-    for (int64_t j = 0; j < tile; ++j)
+    for (int64_t j = 0; j < pair_tile; ++j)
       out[p / 2 * tile_k + 2 * j + p % 2].bits =
           p < m.ks && j < m.js ? m.from[p * m.k_stride + j * m.col_stride].bits : uint16_t{0};
 }
 
 /// cols[k0 .. k0 + 32, j0 .. j0 + 16].
 void pack_tile(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* out) {
-  const int64_t ks = min(tile_k, g.k - k0), js = min(tile, g.col_count - j0);
+  const int64_t ks = min(tile_k, g.k - k0), js = min(pair_tile, g.col_count - j0);
   if (g.patches != nullptr) {
-    BFloat16 rows[tile_numbers];
-    pack_patches(*g.patches, k0, ks, g.first_patch + j0, js, tile, rows);
-    pack_tile({ks, tile, rows, tile, 1}, out);
+    BFloat16 rows[pair_tile_numbers];
+    pack_patches(*g.patches, k0, ks, g.first_patch + j0, js, pair_tile, rows);
+    pack_tile({ks, pair_tile, rows, pair_tile, 1}, out);
     return;
   }
   pack_tile({ks, js, g.cols + k0 * g.cols_k + j0 * g.cols_col, g.cols_k, g.cols_col}, out);
@@ -84,8 +84,8 @@ void pack_two_tiles(int64_t ks, const BFloat16* from, int64_t k_stride, BFloat16
     const __m512i zero = _mm512_setzero_si512();
     const __m512i even = p < ks ? _mm512_loadu_si512(from + p * k_stride) : zero;
     const __m512i odd = p + 1 < ks ? _mm512_loadu_si512(from + (p + 1) * k_stride) : zero;
-    _mm512_storeu_si512(left + p * tile, _mm512_permutex2var_epi16(even, left_pairs, odd));
-    _mm512_storeu_si512(right + p * tile, _mm512_permutex2var_epi16(even, right_pairs, odd));
+    _mm512_storeu_si512(left + p * pair_tile, _mm512_permutex2var_epi16(even, left_pairs, odd));
+    _mm512_storeu_si512(right + p * pair_tile, _mm512_permutex2var_epi16(even, right_pairs, odd));
   }
 }
 
@@ -93,25 +93,25 @@ void pack_two_tiles(int64_t ks, const BFloat16* from, int64_t k_stride, BFloat16
 void pack_two_tiles(const GemmPart<BFloat16>& g, int64_t k0, int64_t j0, BFloat16* left, BFloat16* right) {
   const int64_t ks = min(tile_k, g.k - k0);
   if (g.patches == nullptr) return pack_two_tiles(ks, g.cols + k0 * g.cols_k + j0, g.cols_k, left, right);
-  BFloat16 rows[2 * tile_numbers];
-  pack_patches(*g.patches, k0, ks, g.first_patch + j0, 2 * tile, 2 * tile, rows);
-  pack_two_tiles(ks, rows, 2 * tile, left, right);
+  BFloat16 rows[2 * pair_tile_numbers];
+  pack_patches(*g.patches, k0, ks, g.first_patch + j0, 2 * pair_tile, 2 * pair_tile, rows);
+  pack_two_tiles(ks, rows, 2 * pair_tile, left, right);
 }
 
 /// cols[all of k, col .. col + cols] as columns of tiles.
 [[gnu::flatten]] void pack_columns(const GemmPart<BFloat16>& g, int64_t col, int64_t cols, BFloat16* out) {
-  const int64_t tiles_k = k_tiles(g.k), column_tile = tiles_k * tile_numbers;
+  const int64_t tiles_k = k_tiles(g.k), column_tile = tiles_k * pair_tile_numbers;
   const bool beside = g.patches != nullptr || g.cols_col == 1;
   for (int64_t j = 0; j < cols;) {
-    const bool two = beside && cols - j >= 2 * tile;
-    BFloat16* const to = out + j / tile * column_tile;
+    const bool two = beside && cols - j >= 2 * pair_tile;
+    BFloat16* const to = out + j / pair_tile * column_tile;
     for (int64_t t = 0; t < tiles_k; ++t) {
       if (two)
-        pack_two_tiles(g, t * tile_k, col + j, to + t * tile_numbers, to + column_tile + t * tile_numbers);
+        pack_two_tiles(g, t * tile_k, col + j, to + t * pair_tile_numbers, to + column_tile + t * pair_tile_numbers);
       else
-        pack_tile(g, t * tile_k, col + j, to + t * tile_numbers);
+        pack_tile(g, t * tile_k, col + j, to + t * pair_tile_numbers);
     }
-    j += two ? 2 * tile : tile;
+    j += two ? 2 * pair_tile : pair_tile;
   }
 }
 
@@ -153,13 +153,13 @@ struct AmxProducts {
   static void multiply(int64_t tiles_k, const BFloat16* a, int64_t a_row, const BFloat16* b, int64_t b_tile, bool two,
                        float* sums, int64_t sums_row, bool add) {
     const auto a_bytes = a_row * 2, c_bytes = sums_row * 4;
-    float* const lower = sums + tile * sums_row;
+    float* const lower = sums + pair_tile * sums_row;
     if (add) {
       _tile_loadd(0, sums, c_bytes);
       _tile_loadd(2, lower, c_bytes);
       if (two) {
-        _tile_loadd(1, sums + tile, c_bytes);
-        _tile_loadd(3, lower + tile, c_bytes);
+        _tile_loadd(1, sums + pair_tile, c_bytes);
+        _tile_loadd(3, lower + pair_tile, c_bytes);
       }
     } else {
       _tile_zero(0);
@@ -167,13 +167,13 @@ struct AmxProducts {
       _tile_zero(2);
       _tile_zero(3);
     }
-    const BFloat16* const a2 = a + tile * a_row;
+    const BFloat16* const a2 = a + pair_tile * a_row;
     if (two) {
       for (int64_t t = 0; t < tiles_k; ++t) {
         _tile_loadd(4, a + t * tile_k, a_bytes);
-        _tile_loadd(6, b + t * tile_numbers, 64);
+        _tile_loadd(6, b + t * pair_tile_numbers, 64);
         _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, b + b_tile + t * tile_numbers, 64);
+        _tile_loadd(7, b + b_tile + t * pair_tile_numbers, 64);
         _tile_dpbf16ps(1, 4, 7);
         _tile_loadd(5, a2 + t * tile_k, a_bytes);
         _tile_dpbf16ps(2, 5, 6);
@@ -182,7 +182,7 @@ struct AmxProducts {
     } else {
       for (int64_t t = 0; t < tiles_k; ++t) {
         _tile_loadd(4, a + t * tile_k, a_bytes);
-        _tile_loadd(6, b + t * tile_numbers, 64);
+        _tile_loadd(6, b + t * pair_tile_numbers, 64);
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(5, a2 + t * tile_k, a_bytes);
         _tile_dpbf16ps(2, 5, 6);
@@ -191,8 +191,8 @@ struct AmxProducts {
     _tile_stored(0, sums, c_bytes);
     _tile_stored(2, lower, c_bytes);
     if (two) {
-      _tile_stored(1, sums + tile, c_bytes);
-      _tile_stored(3, lower + tile, c_bytes);
+      _tile_stored(1, sums + pair_tile, c_bytes);
+      _tile_stored(3, lower + pair_tile, c_bytes);
     }
   }
 
@@ -200,7 +200,7 @@ struct AmxProducts {
   static void multiply_few(int64_t tiles_k, const BFloat16* a, int64_t a_row, const BFloat16* b, int64_t b_tile, float* sums,
                            int64_t sums_row, Ahead ahead) {
     const auto a_bytes = a_row * 2, c_bytes = sums_row * 4;
-    const BFloat16* const a2 = a + tile * a_row;
+    const BFloat16* const a2 = a + pair_tile * a_row;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -209,10 +209,10 @@ struct AmxProducts {
       ahead.ask(0);
       ahead.ask(1);
       _tile_loadd(4, a + t * tile_k, a_bytes);
-      _tile_loadd(6, b + t * tile_numbers, 64);
+      _tile_loadd(6, b + t * pair_tile_numbers, 64);
       _tile_dpbf16ps(0, 4, 6);
       if constexpr (Two) {
-        _tile_loadd(7, b + b_tile + t * tile_numbers, 64);
+        _tile_loadd(7, b + b_tile + t * pair_tile_numbers, 64);
         _tile_dpbf16ps(1, 4, 7);
       }
       ahead.ask(2);
@@ -221,12 +221,12 @@ struct AmxProducts {
       _tile_dpbf16ps(2, 5, 6);
       if constexpr (Two) _tile_dpbf16ps(3, 5, 7);
     }
-    float* const lower = sums + tile * sums_row;
+    float* const lower = sums + pair_tile * sums_row;
     _tile_stored(0, sums, c_bytes);
     _tile_stored(2, lower, c_bytes);
     if constexpr (Two) {
-      _tile_stored(1, sums + tile, c_bytes);
-      _tile_stored(3, lower + tile, c_bytes);
+      _tile_stored(1, sums + pair_tile, c_bytes);
+      _tile_stored(3, lower + pair_tile, c_bytes);
     }
   }
 };
@@ -273,13 +273,14 @@ struct VectorProducts {
 #pragma GCC unroll 8
     for (int64_t i = 0; i < rows_at_once; ++i)
 #pragma GCC unroll 2
-      for (int j = 0; j < width; ++j) c[i][j] = add ? _mm512_loadu_ps(sums + i * sums_row + j * tile) : _mm512_setzero_ps();
-    for (int64_t t = 0; t < tiles_k; ++t, a += tile_k, b += tile_numbers, ahead.from += ahead.step) {
+      for (int j = 0; j < width; ++j)
+        c[i][j] = add ? _mm512_loadu_ps(sums + i * sums_row + j * pair_tile) : _mm512_setzero_ps();
+    for (int64_t t = 0; t < tiles_k; ++t, a += tile_k, b += pair_tile_numbers, ahead.from += ahead.step) {
       if constexpr (Asks) ahead.ask(quarter);
       for (int64_t p = 0; p < tile_k; p += 2) {
         __m512i column[width];
 #pragma GCC unroll 2
-        for (int j = 0; j < width; ++j) column[j] = _mm512_loadu_si512(b + j * b_tile + p * tile);
+        for (int j = 0; j < width; ++j) column[j] = _mm512_loadu_si512(b + j * b_tile + p * pair_tile);
 #pragma GCC unroll 8
         for (int64_t i = 0; i < rows_at_once; ++i) {
           int pair;
@@ -293,7 +294,7 @@ struct VectorProducts {
 #pragma GCC unroll 8
     for (int64_t i = 0; i < rows_at_once; ++i)
 #pragma GCC unroll 2
-      for (int j = 0; j < width; ++j) _mm512_storeu_ps(sums + i * sums_row + j * tile, c[i][j]);
+      for (int j = 0; j < width; ++j) _mm512_storeu_ps(sums + i * sums_row + j * pair_tile, c[i][j]);
   }
 };
 
@@ -301,7 +302,7 @@ struct VectorProducts {
 /// how many were done; what is left does not fill a group.
 template <class Products>
 int64_t few_columns(const GemmPart<BFloat16>& g, const BFloat16* packed, float* sums) {
-  const int64_t tiles_k = g.k / tile_k, sums_row = round_up(g.col_count, tile);
+  const int64_t tiles_k = g.k / tile_k, sums_row = round_up(g.col_count, pair_tile);
   const bool dense = g.rows_row == g.k;
   int64_t row = 0;
   for (; row + group <= g.row_count; row += group) {
@@ -309,15 +310,15 @@ int64_t few_columns(const GemmPart<BFloat16>& g, const BFloat16* packed, float* 
     const Ahead ahead = {a + group * g.rows_row, group / 4 * g.rows_row, dense ? tile_k : g.rows_row,
                          dense ? group / 4 * tile_k : tile_k};
     const auto multiply =
-        g.col_count > tile ? Products::template multiply_few<true> : Products::template multiply_few<false>;
-    multiply(tiles_k, a, g.rows_row, packed, tiles_k * tile_numbers, sums, sums_row, ahead);
+        g.col_count > pair_tile ? Products::template multiply_few<true> : Products::template multiply_few<false>;
+    multiply(tiles_k, a, g.rows_row, packed, tiles_k * pair_tile_numbers, sums, sums_row, ahead);
     finish(g, row, group, 0, g.col_count, sums, sums_row);
   }
   return row;
 }
 
 int64_t scratch_size(int64_t k) {
-  return cols_at_once(k) * k_tiles(k) * tile_k * 2 + row_block * most_cols * 4 + group * k_block * 2;
+  return cols_at_once(k) * k_tiles(k) * tile_k * 2 + row_block * most_cols * 4 + group * pair_k_block * 2;
 }
 
 template <class Products>
@@ -325,18 +326,18 @@ void pair_block(const GemmPart<BFloat16>& g, void* scratch) {
   const int64_t tiles_k = k_tiles(g.k), cols_block = cols_at_once(g.k);
   float* const sums = static_cast<float*>(scratch);
   BFloat16* const copies = reinterpret_cast<BFloat16*>(sums + row_block * most_cols);
-  BFloat16* const packed = copies + group * k_block;
-  const int64_t column_tile = tiles_k * tile_numbers;
+  BFloat16* const packed = copies + group * pair_k_block;
+  const int64_t column_tile = tiles_k * pair_tile_numbers;
   const typename Products::Scope scope;
   for (int64_t col = 0; col < g.col_count; col += cols_block) {
     const int64_t cols = min(cols_block, g.col_count - col);
-    const int64_t sums_row = round_up(cols, tile);
+    const int64_t sums_row = round_up(cols, pair_tile);
     pack_columns(g, col, cols, packed);
     const bool few = g.col_count <= group && g.rows_k == 1 && g.k % tile_k == 0;
     for (int64_t row = few ? few_columns<Products>(g, packed, sums) : 0; row < g.row_count; row += row_block) {
       const int64_t rows = min(row_block, g.row_count - row);
-      for (int64_t p = 0; p < g.k; p += k_block) {
-        const int64_t k = min(k_block, tiles_k * tile_k - p);
+      for (int64_t p = 0; p < g.k; p += pair_k_block) {
+        const int64_t k = min(pair_k_block, tiles_k * tile_k - p);
         for (int64_t i = 0; i < rows; i += group) {
           const BFloat16* a = g.rows + (row + i) * g.rows_row + p;
           int64_t a_row = g.rows_row;
@@ -349,7 +350,7 @@ void pair_block(const GemmPart<BFloat16>& g, void* scratch) {
             if (rows - i >= 2 * group)
               prefetch_rows(group, k * j / cols, k * min(cols, j + group) / cols, a + group * g.rows_row, g.rows_row,
                             a == copies ? 0 : 1);
-            Products::multiply(k / tile_k, a, a_row, packed + j / tile * column_tile + p / tile_k * tile_numbers,
+            Products::multiply(k / tile_k, a, a_row, packed + j / pair_tile * column_tile + p / tile_k * pair_tile_numbers,
                                column_tile, sums_row - j >= group, sums + i * sums_row + j, sums_row, p != 0);
           }
         }

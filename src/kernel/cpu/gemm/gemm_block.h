@@ -55,6 +55,8 @@ struct GemmPart {
   const S* next_cols = nullptr;
   const Patches<S>* patches = nullptr;  // in place of cols
   int64_t first_patch = 0;
+  // In place of cols: what `pack` made of them. Then the output's column stride is 1, alpha 1 and beta 0.
+  const S* packed = nullptr;
 };
 
 template <class S>
@@ -73,6 +75,10 @@ struct GemmKernels {
   /// All patches of one channel times its own kernel, plus bias: depthwise convolution. Scratch: depthwise_numbers().
   void (*depthwise)(const Patches<S>&, const S* weight, Accumulate<S> bias, S* out, int64_t out_col, Accumulate<S>* scratch);
   int64_t (*depthwise_numbers)(const Patches<S>&);
+  /// All of `cols` as panels of `panel_columns` columns, one after another, the last filled up with zeros. Null where numbers are
+  /// summed in another type than they are stored in.
+  void (*pack)(const GemmPart<S>&, S* packed);
+  int64_t panel_columns;
 };
 
 /// bfloat16 by instructions that multiply pairs. k must not be 0; scratch as scratch_size(k) says.

@@ -19,6 +19,7 @@ constexpr int64_t finish_rows = tile_rows == 6 ? 24 : 16;
 // With few rows there is little to gain from the panels' reuse, so blocks get wide and follow the memory's order.
 constexpr int64_t few_rows = 32;
 constexpr int64_t few_widening = 4;
+constexpr int64_t many_packed_rows = 256;
 
 /// rows[i, p] for a tile's rows into out[i * copy_row + p].
 template <class S, class T>
@@ -116,23 +117,33 @@ struct BlockPlan {
     const int64_t wider = g.row_count <= few_rows                                         ? few_widening
                           : g.row_count <= 128 && g.patches == nullptr && g.cols_col == 1 ? 2
                                                                                           : 1;
-    depth = k_block<T> / wider;
-    width = equal_block<T>(g.col_count, col_block<T> * wider);
+    const bool packed = g.packed != nullptr;
+    depth = k_block<T> / (packed ? 1 : wider);
+    width = packed ? packed_width() : equal_block<T>(g.col_count, col_block<T> * wider);
     straight = same && g.k > 0 && g.out_col == 1 && g.alpha == 1 && (g.beta == 0 || g.beta == 1) &&
                (g.bias == nullptr || g.bias_col == 0 || g.bias_col == 1);
     // Copying the rows pays when many panels meet them, or when they lie so that they get in each other's way in the cache.
     rows_in_place =
         same && g.rows_k == 1 && min(width, g.col_count) <= 4 * tile_vectors * L && g.rows_row * size % 4096 != 0;
     // Packing the columns pays when many rows meet them, or when they are spread over many pages.
-    cols_in_place =
-        same && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 && g.cols_k * size < 4096;
-    packs_in_tile = same && g.patches == nullptr && g.cols_col == 1 && !cols_in_place;
+    cols_in_place = same && !packed && g.patches == nullptr && g.cols_col == 1 && g.row_count <= 128 && g.k <= 128 &&
+                    g.cols_k * size < 4096;
+    packs_in_tile = same && !packed && g.patches == nullptr && g.cols_col == 1 && !cols_in_place;
     chain = g.patches != nullptr ? patch_chain(*g.patches) : depth;
     sums = static_cast<T*>(scratch);
     panels = sums + sums_numbers<T>;
     copies = panels + k_block<T> * col_block<T>;
     parked = copies + tile_rows * copy_row<T>;
     edge = parked + tile_numbers<T>;
+  }
+
+  /// Few rows meet one panel after another, as they lie in memory. With more, this block and the next one, which comes meanwhile, share the
+  /// second-level cache; with many, reading them is little beside the work.
+  int64_t packed_width() const {
+    constexpr int64_t panel = lanes<T> * tile_vectors;
+    return g.row_count <= few_rows           ? panel
+           : g.row_count <= many_packed_rows ? 4 * panel
+                                             : equal_block<T>(g.col_count, col_block<T>);
   }
 };
 
@@ -149,6 +160,7 @@ template <class S>
 void pack_panels(const BlockPlan<S>& plan, const Stretch& at) {
   using T = Accumulate<S>;
   constexpr int64_t full = lanes<T> * tile_vectors;
+  if (plan.g.packed != nullptr) return;
   for (int64_t j = 0, width; j < at.cols; j += width) {
     width = panel_width<T>(at.cols - j);
     const bool packed_later = plan.cols_in_place || (plan.packs_in_tile && width == full && at.rows >= tile_rows);
@@ -157,10 +169,24 @@ void pack_panels(const BlockPlan<S>& plan, const Stretch& at) {
   }
 }
 
+/// The panels that come after this stretch, likewise.
+template <class S>
+Fetch packed_after(const BlockPlan<S>& plan, const Stretch& at) {
+  const GemmPart<S>& g = plan.g;
+  constexpr int64_t panel = lanes<Accumulate<S>> * tile_vectors;
+  const int64_t col = at.last ? at.col + at.cols : at.col, p = at.last ? 0 : at.p + at.k;
+  if (g.row_count > many_packed_rows || col >= g.col_count) return {};
+  const int64_t panels = (min(plan.width, g.col_count - col) + panel - 1) / panel;
+  Fetch fetch = fetch_of(g.packed + col * g.k + p * panel, panels, min(plan.depth, g.k - p) * panel, g.k * panel);
+  if (g.row_count <= few_rows) fetch.at_once = burst_lines;
+  return fetch;
+}
+
 /// The columns that come after this stretch, to be fetched while it is multiplied.
 template <class S>
 Fetch cols_after(const BlockPlan<S>& plan, const Stretch& at) {
   const GemmPart<S>& g = plan.g;
+  if (g.packed != nullptr) return packed_after(plan, at);
   if (!at.last) {
     const int64_t p = at.p + at.k;
     return cols_ahead(g, g.cols + p * g.cols_k + at.col * g.cols_col, min(plan.depth, g.k - p), at.cols);
@@ -174,6 +200,7 @@ Fetch cols_after(const BlockPlan<S>& plan, const Stretch& at) {
 template <class S>
 Fetch rows_after(const BlockPlan<S>& plan, const Stretch& at, int64_t i, int64_t here, const S* from) {
   const GemmPart<S>& g = plan.g;
+  if (g.packed != nullptr && g.row_count <= few_rows) return {};  // they stay in the cache, the panels do not
   if (g.rows_k == 1 && i + here < at.rows)
     return fetch_of(from + here * g.rows_row, min(tile_rows, at.rows - i - here), at.k, g.rows_row);
   if (g.rows_k == 1 && g.next_rows != nullptr && at.last && at.col + at.cols >= g.col_count)
@@ -216,6 +243,10 @@ void run_tile(const BlockPlan<S>& plan, const Stretch& at, int64_t i, int64_t he
       task.b = g.cols + at.p * g.cols_k + at.col + j;
       task.b_k = g.cols_k;
     }
+    if (g.packed != nullptr) {
+      task.b = g.packed + (at.col + j) * g.k + at.p * full;
+      task.b_k = full;
+    }
     if (packs && width <= cols_left) {
       task.packed = plan.panels + j * at.k;
       multiply = packing_tile<T>;
@@ -246,7 +277,7 @@ void multiply_stretch(const BlockPlan<S>& plan, const Stretch& at) {
     if (!plan.rows_in_place) copy_rows(here, at.k, from, g.rows_row, g.rows_k, plan.copies);
     Fetch next_rows = rows_after(plan, at, i, here, from);
     for (int64_t j = 0, width; j < at.cols; j += width) {
-      width = panel_width<T>(at.cols - j);
+      width = g.packed != nullptr ? lanes<T> * tile_vectors : panel_width<T>(at.cols - j);
       run_tile(plan, at, i, here, j, width, from, next_rows.lines > 0 ? next_rows : next_cols);
     }
     // Results leave as soon as they are complete, so that writing them overlaps with what comes next.
@@ -278,6 +309,21 @@ void gemm_block(const GemmPart<S>& g, void* scratch) {
       }
     }
   }
+}
+
+template <class S>
+void pack_all(const GemmPart<S>& g, S* packed) {
+  constexpr int64_t width = lanes<S> * tile_vectors;
+  for (int64_t col = 0; col < g.col_count; col += width, packed += width * g.k)
+    pack_panel(g.k, min(width, g.col_count - col), width, g.cols + col * g.cols_col, g.cols_k, g.cols_col, packed);
+}
+
+template <class S>
+constexpr auto pack_of() -> void (*)(const GemmPart<S>&, S*) {
+  if constexpr (sizeof(S) == sizeof(Accumulate<S>))
+    return pack_all<S>;
+  else
+    return nullptr;
 }
 
 // The dot product kernel. bfloat16 weights are widened two at a time from 32-bit words, so the vector operand is stored with
@@ -509,11 +555,17 @@ template <class S>
 constexpr GemmKernels<S> gemm_kernels = [] {
   using T = Accumulate<S>;
   constexpr int64_t numbers = sums_numbers<T> + k_block<T> * col_block<T> + tile_rows * copy_row<T> + 2 * tile_numbers<T>;
-  return GemmKernels<S>{gemm_block<S>,        numbers * static_cast<int64_t>(sizeof(T)),
-                        pack_dot<S>,          dot<S>,
-                        3 * dot_cols,         stream<S>,
-                        2 * stream_tile_rows, depthwise<S>,
-                        depthwise_numbers<S>};
+  return GemmKernels<S>{gemm_block<S>,
+                        numbers * static_cast<int64_t>(sizeof(T)),
+                        pack_dot<S>,
+                        dot<S>,
+                        3 * dot_cols,
+                        stream<S>,
+                        2 * stream_tile_rows,
+                        depthwise<S>,
+                        depthwise_numbers<S>,
+                        pack_of<S>(),
+                        lanes<T> * tile_vectors};
 }();
 
 static_assert(finish_rows % tile_rows == 0);

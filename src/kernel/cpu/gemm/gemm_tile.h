@@ -65,8 +65,10 @@ constexpr int64_t copy_row = k_block<T> + 64 / static_cast<int64_t>(sizeof(T));
 struct Fetch {
   const char* at = nullptr;
   int64_t lines = 0, left = 0, width = 0;
-  int64_t skip = 0;  // bytes from the end of one row's lines to the next row's first
+  int64_t skip = 0;     // bytes from the end of one row's lines to the next row's first
+  int64_t at_once = 1;  // lines at a time: 1, or burst_lines where they lie one after another and are needed soon
 };
+constexpr int64_t burst_lines = 6;
 
 /// `rows` rows of `count` numbers, `pitch` numbers apart. Rows a large power of two apart share few sets of the second-level
 /// cache: only as many are fetched as would still be there when they are needed.
@@ -160,7 +162,19 @@ CALQUE_INLINE void tile_steps(TilePlace<T, R>& at, Vec<T> (&acc)[R][V]) {
 template <class T, int R, int V, bool Pack>
 CALQUE_INLINE void tile_run(int64_t k, TilePlace<T, R>& at, Vec<T> (&acc)[R][V], Fetch& fetch) {
   constexpr int step = 4, fetch_step = 2;
-  if (fetch.lines > 0) {
+  if (fetch.at_once != 1) {
+    int64_t count = min(k / fetch_step, fetch.lines / burst_lines);
+    const char* from = fetch.at;
+    fetch.lines -= count * burst_lines;
+    k -= count * fetch_step;
+    for (; count > 0; --count) {
+#pragma GCC unroll 6
+      for (int64_t i = 0; i < burst_lines; ++i) __builtin_prefetch(from + 64 * i, 0, 2);
+      from += 64 * burst_lines;
+      tile_steps<T, R, V, Pack, fetch_step>(at, acc);
+    }
+    fetch.at = from;
+  } else if (fetch.lines > 0) {
     int64_t count = min(k / fetch_step, fetch.lines);
     const char* from = fetch.at;
     int64_t left = fetch.left;
