@@ -1,7 +1,7 @@
 from transformers import EncoderDecoderCache
 
 from model_cases import xlm
-from model_cases.xlm import CLASS_SETTINGS, labels, shortest  # noqa: F401
+from model_cases.xlm import CLASS_SETTINGS, labels, no_bfloat16, shortest  # noqa: F401
 
 # With pre_norm transformers asks its cache for a layer by number, which a cache no longer answers.
 EncoderDecoderCache.__getitem__ = lambda self, layer: self
