@@ -93,6 +93,10 @@ def tokenizers_by_kind(folder, prose):
             path = os.path.join(folder, name.replace(", ", "_") + ".json")
             trained[name].save(path)
             found.setdefault(kind, []).append((name, path))
+    if (encoder := tokenizer_real.sentence_encoder()) is not None:
+        path = os.path.join(folder, "sentence_encoder.json")
+        encoder.save(path)
+        found["Unigram"].append(("sentence encoder", path))
     return found
 
 

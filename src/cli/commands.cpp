@@ -30,8 +30,8 @@ void add_run(CLI::App& app) {
   command->group(capture_group);
   command->add_option("program", o->path, "a .pt2 file")->required();
   command->add_option("--inputs", o->inputs,
-                      "a .safetensors file with the program's inputs by name (calque info shows them)");
-  command->add_option("--outputs", o->outputs, "a .safetensors file to write: outputs by path (0, a, b.0)");
+                      "a .safetensors, .npz or .npy file with the program's inputs by name (calque info shows them)");
+  command->add_option("--outputs", o->outputs, "a .safetensors, .npz or .npy file to write: outputs by path (0, a, b.0)");
   command->add_option("--model", o->model, "which of several programs in the archive");
   command->add_flag("--unchecked", o->unchecked, "do not check the inputs against what the program was exported for");
   CLI::Option* eager = command->add_flag("--eager", o->eager, "node by node, without a plan");
@@ -47,14 +47,15 @@ void add_forward(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forward", "One forward pass of a model folder on tensors from a safetensors file");
   command->group(use_group);
   command->add_option("model", o->model, "a model folder, tiny-lm, or ORG/NAME[@REVISION] in the hub's cache")->required();
-  command->add_option("--inputs", o->inputs, "a .safetensors file, tensors by the names of the forward's arguments");
+  command->add_option("--inputs", o->inputs, "a .safetensors or .npz file, tensors by the names of the forward's arguments");
   command
       ->add_option("-p,--prompt", o->prompts,
                    "instead of inputs: a text for the model's tokenizer (may be given several times)")
       ->allow_extra_args(false);
   command->add_option("--save-inputs", o->save_inputs, "a .safetensors file to write the inputs to");
-  command->add_option("--outputs", o->outputs,
-                      "a .safetensors file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
+  command->add_option(
+      "--outputs", o->outputs,
+      "a .safetensors or .npz file to write, tensors by the names of the output's fields (logits, hidden_states.0)");
   add_class(command, o->model_class);
   add_attention(command, o->attention);
   add_dtype(command, o->dtype, "compute in this; by default as the weights are");

@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
+#include "cli/tensor_file.h"
 
 namespace calque::cli {
 namespace {
@@ -30,9 +31,10 @@ struct Source {
   ExampleInputs inputs;
 };
 
-Tensor tensor_named(const SafetensorsFile& file, const std::string& name) {
-  if (!file.find(name)) {
-    const std::string known = join(file.names(), ", ");
+Tensor tensor_named(const TensorFile& file, const std::string& name) {
+  const std::vector<std::string> names = file.names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const std::string known = join(names, ", ");
     throw UserError("export: the model takes '" + name + "', which " + file.path() + " does not hold; it holds " +
                     (known.empty() ? "nothing" : known));
   }
@@ -44,7 +46,7 @@ Source example_source(const ExportCommandOptions& o) {
   Source out{example.make(), {}, {example.inputs(), {}}};
   out.names = out.module->argument_names();
   if (o.inputs.empty()) return out;
-  const SafetensorsFile file = SafetensorsFile::open(o.inputs);
+  const TensorFile file = TensorFile::open(o.inputs);
   for (size_t i = 0; i < out.inputs.args.size(); ++i) out.inputs.args[i] = tensor_named(file, out.names.at(i));
   return out;
 }
@@ -69,7 +71,7 @@ Source program_source(const ExportedProgram& program, const ExportCommandOptions
     out.inputs = *program.example_inputs();
     return out;
   }
-  const SafetensorsFile file = SafetensorsFile::open(o.inputs);
+  const TensorFile file = TensorFile::open(o.inputs);
   Values leaves;
   for (const InputSpec& spec : program.graph_signature().input_specs)
     if (spec.kind == InputKind::user_input)

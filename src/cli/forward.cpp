@@ -14,6 +14,7 @@
 #include "cli/models.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/tensor_file.h"
 
 namespace calque::cli {
 namespace {
@@ -84,11 +85,10 @@ void run_forward(const ForwardOptions& options) {
       options.prompts.empty() ? read_model_inputs("forward", options.inputs, *model) : tokenized(options, *model);
   NamedTensors in, out;
   for (const auto& [name, value] : inputs.to_kwargs(model->arguments())) flatten(name, value, in);
-  if (!options.save_inputs.empty())
-    save_safetensors(options.save_inputs, in, std::nullopt, true, SharedTensors::written_each);
+  if (!options.save_inputs.empty()) save_tensors(options.save_inputs, in);
   const ModelOutput result = (*model)(inputs);
   for (const auto& [name, value] : result.items()) flatten(name, value, out);
-  if (!options.outputs.empty()) save_safetensors(options.outputs, out, std::nullopt, true, SharedTensors::written_each);
+  if (!options.outputs.empty()) save_tensors(options.outputs, out);
   if (!is_quiet() || options.outputs.empty() || options.json) print_outputs(options, out);
 }
 

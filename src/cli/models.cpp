@@ -12,9 +12,10 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/hub_cache.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "calque/text/tokenizer.h"
 #include "cli/progress.h"
+#include "cli/tensor_file.h"
 
 namespace calque::cli {
 namespace {
@@ -126,7 +127,7 @@ void without_cache(PretrainedModel& model) {
 }
 
 ModelInputs read_model_inputs(const std::string& command, const std::string& path, const PretrainedModel& model) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
+  const TensorFile file = TensorFile::open(path);
   std::map<std::string, std::vector<std::pair<std::string, Tensor>>> by_name;
   for (const std::string& full : file.names()) {
     const size_t dot = std::min(full.find('.'), full.size());

@@ -9,7 +9,7 @@
 #include "calque/export/input_checks.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/ops.h"
+#include "calque/op/aten/factories.h"
 #include "calque/run/check.h"
 #include "cli/json_text.h"
 #include "cli/models.h"
@@ -17,12 +17,13 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/tensor_file.h"
 #include "hub/near_names.h"
 
 namespace calque::cli {
 namespace {
 
-Value input(const InputSpec& spec, const SafetensorsFile& file) {
+Value input(const InputSpec& spec, const TensorFile& file) {
   if (spec.arg.kind == ArgumentKind::constant) return spec.arg.value;
   const std::vector<std::string> names = file.names();
   if (std::find(names.begin(), names.end(), spec.arg.name) == names.end()) {
@@ -82,7 +83,7 @@ Values program_inputs(const ExportedProgram& program, const std::string& path) {
                       "; give a file with --inputs (`calque info` shows dtypes and sizes)");
     return inputs;
   }
-  const SafetensorsFile file = SafetensorsFile::open(path);
+  const TensorFile file = TensorFile::open(path);
   std::vector<std::string> used;
   for (const InputSpec& spec : specs) {
     if (spec.kind != InputKind::user_input) continue;
@@ -121,7 +122,7 @@ OrderedJson check_json(const PlanCheck& check) {
 }  // namespace
 
 void run_program(const RunOptions& options) {
-  require_ending(options.outputs, "run: --outputs", {".safetensors"});
+  require_ending(options.outputs, "run: --outputs", tensor_file_endings());
   if (names_model(options.path))
     throw UserError("run: " + options.path + " is a model, expected a .pt2 program; `calque forward " + options.path +
                     "` runs it, `calque export " + options.path + " -o model.pt2` makes a program of it");
@@ -160,9 +161,7 @@ void run_program(const RunOptions& options) {
       if (options.json) json[name] = to_json(results[i]);
     }
   }
-  if (!options.outputs.empty())
-    save_safetensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others), true,
-                     SharedTensors::written_each);
+  if (!options.outputs.empty()) save_tensors(options.outputs, out, others.empty() ? std::nullopt : std::optional(others));
   if (options.json) {
     OrderedJson all{{"program", options.path}, {"outputs", json}};
     if (checked) all["check"] = check_json(*checked);

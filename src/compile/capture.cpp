@@ -424,6 +424,7 @@ Captured capture(const CaptureRequest& request, const Call& call) {
   met.restore();
   out.module = traced.module;
   out.input_tensors = inputs.tensor_indices;
+  for (const Value& n : inputs.numbers) out.float_numbers.push_back(n.kind() == Kind::floating);
   for (const Node* p : out.module->graph().placeholders()) out.inputs.push_back(p->name());
   for (const Node* n : out.module->graph().nodes())
     if (n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_method || n->kind() == NodeKind::call_module)

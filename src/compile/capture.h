@@ -50,6 +50,7 @@ struct Captured {
   std::optional<Question> open;             // none: the capture reached the end
   std::vector<std::string> inputs;          // the placeholders' names, for the call's tensors and then its numbers
   std::vector<size_t> input_tensors;        // which of the guarded tensors, by index
+  std::vector<bool> float_numbers;          // of the numbers behind them, which are floats
   TreeSpec out_spec;                        // of the result
   std::vector<const TensorSlot*> assigned;  // buffers that the program gave other tensors: the last outputs
   size_t num_ops = 0;

@@ -44,6 +44,17 @@ Values inputs_of(const Part& part, const Bindings& bindings) {
   return out;
 }
 
+// Where the values stand among the call's inputs; none when one is no input.
+std::optional<std::vector<size_t>> places_of(const std::vector<std::string>& names, const std::vector<std::string>& inputs) {
+  std::vector<size_t> out;
+  for (const std::string& name : names) {
+    const auto at = std::find(inputs.begin(), inputs.end(), name);
+    if (at == inputs.end()) return std::nullopt;
+    out.push_back(static_cast<size_t>(at - inputs.begin()));
+  }
+  return out;
+}
+
 DataAnswer answer_of(const Value& v, const Question& question) {
   if (question.kind == "a branch on data") return v.to_bool();
   if (v.kind() == Value::Kind::floating) return v.to_float();
@@ -340,6 +351,7 @@ void Function::build(Step& step, CompilationMetrics* metrics) {
   built->part = step.is_end() ? last_part(*step.source, {}, false) : last_part(*step.source, step.wanted, step.gives_all);
   GraphModule& module = *built->part.module;
   built->has_calls = count_calls(module) != 0;
+  built->places = places_of(built->part.takes, step.source->inputs);
   if (log_enabled(Log::graph)) write_log(Log::graph, text_with_symbols(module.graph()));
   if (log_enabled(Log::graph_code)) write_log(Log::graph_code, module.code());
   if (log_enabled(Log::graph_sizes)) write_log(Log::graph_sizes, sizes_text(module));
@@ -388,17 +400,42 @@ namespace {
 
 Values take_items(Value result) { return result.to_items(); }
 
+// Of the captured inputs: tensors come first, then numbers.
+Value input_at(const Captured& captured, size_t i, const GuardedCall& found) {
+  const size_t tensors = captured.input_tensors.size();
+  if (i < tensors) return *found.tensors[captured.input_tensors[i]];
+  const int64_t number = found.numbers[i - tensors];
+  return captured.float_numbers[i - tensors] ? Value(std::bit_cast<double>(number)) : Value(number);
+}
+
 }  // namespace
 
-Value Function::serve(Entry& entry, const Call& call, const GuardedCall& found) {
-  Run run{call, entry};
-  const Captured& first = *entry.first->source;
-  size_t at = 0;
-  for (const size_t index : first.input_tensors) run.bindings.emplace(first.inputs[at++], *found.tensors[index]);
-  for (const int64_t number : found.numbers) {
-    const bool is_float = first.module->graph().placeholders()[at]->meta.val.kind() == Value::Kind::floating;
-    run.bindings.emplace(first.inputs[at++], is_float ? Value(std::bit_cast<double>(number)) : Value(number));
+// What runs a step; made anew where what it was made from has changed.
+std::shared_ptr<const Step::Built> Function::current(Step& step) {
+  std::shared_ptr<const Step::Built> built;
+  {
+    const std::shared_lock lock(mutex_);
+    built = step.built;
   }
+  if (!built || !built->graph.is_current || built->graph.is_current()) return built;
+  const std::lock_guard compiling(compile_mutex_);
+  build(step, nullptr);
+  return step.built;
+}
+
+Value Function::serve(Entry& entry, const Call& call, const GuardedCall& found) {
+  const Captured& first = *entry.first->source;
+  if (entry.first->is_end()) {
+    const std::shared_ptr<const Step::Built> built = current(*entry.first);
+    if (built && built->places) {
+      Values inputs;
+      inputs.reserve(built->places->size());
+      for (const size_t place : *built->places) inputs.push_back(input_at(first, place, found));
+      return finish(*entry.first, take_items(built->graph.run(inputs)));
+    }
+  }
+  Run run{call, entry};
+  for (size_t i = 0; i < first.inputs.size(); ++i) run.bindings.emplace(first.inputs[i], input_at(first, i, found));
   std::shared_ptr<Step> step = entry.first;
   try {
     while (true) {
@@ -415,16 +452,7 @@ Value Function::serve(Entry& entry, const Call& call, const GuardedCall& found) 
 
 // Runs a step, binds what it gives, and returns the rest.
 Values Function::run_step(Step& step, Bindings& bindings, bool whole) {
-  std::shared_ptr<const Step::Built> built;
-  {
-    const std::shared_lock lock(mutex_);
-    built = step.built;
-  }
-  if (built && built->graph.is_current && !built->graph.is_current()) {
-    const std::lock_guard compiling(compile_mutex_);
-    build(step, nullptr);
-    built = step.built;
-  }
+  const std::shared_ptr<const Step::Built> built = current(step);
   const bool by_node = whole || !built;
   const Part& part = by_node ? step.whole : built->part;
   const Values inputs = inputs_of(part, bindings);

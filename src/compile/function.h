@@ -23,6 +23,7 @@ struct Step {
     Part part;
     CompiledGraph graph;
     bool has_calls = false;
+    std::optional<std::vector<size_t>> places;  // of what it takes among the call's inputs, where it takes nothing else
   };
   std::shared_ptr<const Captured> source;                             // whose last part it is
   Part whole;                                                         // gives every value that it computes
@@ -86,6 +87,7 @@ class Function {
   void build(Step& step, CompilationMetrics* metrics);
   void rebuild_if_needed(Step& step, CompilationMetrics* metrics);
   Value serve(Entry& entry, const Call& call, const GuardedCall& found);
+  std::shared_ptr<const Step::Built> current(Step& step);
   Values run_step(Step& step, Bindings& bindings, bool whole = false);
   std::shared_ptr<Step> next_step(Run& run);
   std::shared_ptr<Step> make_step(Run& run);

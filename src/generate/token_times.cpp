@@ -84,6 +84,12 @@ std::vector<int64_t> first_states(const Rows& values) {
   return out;
 }
 
+// Two frames for a state. A part behind the sound's end has a negative number, which counts from the end as Python's slices do.
+size_t states_of(int64_t frames, size_t all) {
+  const int64_t states = (frames - (frames < 0 && frames % 2 != 0 ? 1 : 0)) / 2, most = static_cast<int64_t>(all);
+  return static_cast<size_t>(std::clamp<int64_t>(states < 0 ? most + states : states, 0, most));
+}
+
 }  // namespace
 
 std::vector<float> token_times(const Tensor& given, const TokenTimesOptions& options) {
@@ -95,7 +101,7 @@ std::vector<float> token_times(const Tensor& given, const TokenTimesOptions& opt
   std::vector<float> out(looked + 1, 0.0F);
   if (looked <= prompt) return out;
   const size_t tokens = looked - prompt;
-  const size_t states = options.frames > 0 ? std::min(all_states, static_cast<size_t>(options.frames / 2)) : all_states;
+  const size_t states = options.frames ? states_of(*options.frames, all_states) : all_states;
   Rows mean(tokens, states);
   for (size_t head = 0; head < heads; ++head) {
     Rows rows(tokens, states);

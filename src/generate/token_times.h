@@ -1,7 +1,7 @@
 // When each token was said: what the decoder looked at while it wrote, by heads that follow the sound, aligned by dynamic time warping.
 #pragma once
 
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "calque/op/tensor.h"
@@ -9,9 +9,9 @@
 namespace calque {
 
 struct TokenTimesOptions {
-  int64_t prompt = 0;        // tokens in front, whose time is 0
-  int64_t frames = 0;        // frames of the sound that count; 0: all
-  int64_t median_width = 7;  // of the filter over time
+  int64_t prompt = 0;                  // tokens in front, whose time is 0
+  std::optional<int64_t> frames = {};  // of the sound that count; a negative number leaves out so many at the end
+  int64_t median_width = 7;            // of the filter over time
   double time_precision = 0.02;
 };
 

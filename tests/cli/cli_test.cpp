@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "calque/file/npy.h"
+#include "calque/file/npz.h"
 #include "calque/file/safetensors.h"
 #include "cli/cli_support.h"
 #include "support/folder_support.h"
@@ -289,6 +291,27 @@ TEST_F(Cli, export_of_an_example_runs_at_other_sizes) {
   r = calque_run("export " + path("mlp.pt2") + " -o " + path("fixed.pt2") + " --inputs " + x);
   EXPECT_EQ(r.status, 0) << r.out;
   EXPECT_THAT(calque_run("info " + path("fixed.pt2")).out, HasSubstr("float32 [7, 16]"));
+}
+
+TEST_F(Cli, arrays_of_numpy_go_in_and_out) {
+  ASSERT_EQ(calque_run("export mlp -o " + path("mlp.pt2") + " --dynamic 'x=batch:1..64,*'").status, 0);
+  const Tensor x = tensor_of<float>(std::vector<float>(112, 0.25F), {7, 16});
+  save_npz(path("in.npz"), {{"x", x}});
+  save_npy(path("x.npy"), x);
+  const std::string run = "run " + path("mlp.pt2") + " --inputs ";
+  Result r = calque_run(run + path("in.npz") + " --outputs " + path("out.npz"));
+  EXPECT_EQ(r.status, 0) << r.out;
+  r = calque_run(run + path("x.npy") + " --outputs " + path("out.npy"));
+  EXPECT_EQ(r.status, 0) << r.out;
+  r = calque_run(run + save("x.safetensors", {{"x", x}}) + " --outputs " + path("out.safetensors"));
+  EXPECT_EQ(r.status, 0) << r.out;
+  const Tensor expected = SafetensorsFile::open(path("out.safetensors")).tensor("0");
+  EXPECT_EQ(serialize_npy(load_npz(path("out.npz"))[0].second), serialize_npy(expected));
+  EXPECT_EQ(serialize_npy(load_npy(path("out.npy"))), serialize_npy(expected));
+  std::ofstream(path("bad.npz")) << "no archive";
+  r = calque_run(run + path("bad.npz"));
+  EXPECT_EQ(r.status, 2);
+  EXPECT_THAT(r.out, HasSubstr("bad.npz"));
 }
 
 TEST_F(Cli, export_applies_suggested_fixes_when_asked) {

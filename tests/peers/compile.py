@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compile() and same() against PyTorch, live: python tests/peers/compile.py [--all]
+"""compile(), same() and .npz against PyTorch and NumPy, live: python tests/peers/compile.py [--all]
 
 Scenarios of calls: how many graphs each side has made after each call. Nested values: same() of both. The structured trace of
 Calque's captures: the tlparse program reads it without a complaint, and its pages show the graphs, guards, breaks and metrics."""
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
 import torch
 import torch._dynamo
 from torch._dynamo.utils import same
@@ -235,7 +236,31 @@ def compare_trace():
         check("tlparse shows the graphs' code", any("aten.sin" in g for g in graphs), f"{graphs[:1]}")
 
 
+# ---- .npz ------------------------------------------------------------------------------------------------------------
+
+
+def compare_npz():
+    arrays = {"f": np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32), "scalar": np.array(2.5), "none": np.zeros((2, 0)),
+              "i": np.arange(-5, 5), "b": np.array([True, False]), "half": np.ones(3, np.float16), "c": np.ones(2, np.complex64),
+              "bytes": np.arange(4, dtype=np.uint8), "deep/name": np.asfortranarray(np.arange(6.0).reshape(2, 3))}
+    with tempfile.TemporaryDirectory() as folder:
+        for save in (np.savez, np.savez_compressed):
+            given, written = os.path.join(folder, "in.npz"), os.path.join(folder, "out.npz")
+            save(given, **arrays)
+            ran = subprocess.run([PROGRAM, "npz", given, written], capture_output=True, text=True)
+            check(f"npz {save.__name__}", ran.returncode == 0, ran.stderr)
+            read = dict(np.load(written))
+            check(f"npz {save.__name__} names", sorted(read) == sorted(arrays), str(sorted(read)))
+            for name, array in arrays.items():
+                same_array = name in read and read[name].dtype == array.dtype and np.array_equal(read[name], array)
+                check(f"npz {save.__name__} {name}", same_array, str(read.get(name)))
+        np.savez(os.path.join(folder, "objects.npz"), o=np.array([{}], dtype=object))
+        ran = subprocess.run([PROGRAM, "npz", os.path.join(folder, "objects.npz"), written], capture_output=True, text=True)
+        check("npz of objects is refused", ran.returncode == 2 and "objects.npz" in ran.stderr, ran.stderr)
+
+
 def main():
+    compare_npz()
     compare_counts()
     compare_same(4000 if "--all" in sys.argv else 600)
     compare_trace()

@@ -1,5 +1,5 @@
 // What tests/peers/compile.py compares with PyTorch. `compile_peer counts`: captures and graphs after each call of each scenario, as
-// JSON. `compile_peer same`: lines of JSON with two nested values, a reference and options; a line with the verdict of same() for each.
+// JSON. `compile_peer npz IN OUT` reads arrays and writes them. `compile_peer same`: lines of JSON with two nested values, a reference and options; a line with the verdict of same() for each.
 #include <cmath>
 #include <iostream>
 
@@ -8,6 +8,7 @@
 #include "calque/base/error.h"
 #include "calque/compile/compile.h"
 #include "calque/compile/same.h"
+#include "calque/file/npz.h"
 #include "calque/op/ops.h"
 
 namespace calque {
@@ -204,7 +205,12 @@ std::string verdict(const Json& line) {
   }
 }
 
-int run(const std::string& what) {
+int run(const std::vector<std::string>& words) {
+  const std::string what = words.empty() ? "" : words[0];
+  if (what == "npz" && words.size() == 3) {
+    save_npz(words[2], load_npz(words[1]));
+    return 0;
+  }
   if (what == "counts") {
     std::cout << counts().dump() << "\n";
     return 0;
@@ -216,4 +222,7 @@ int run(const std::string& what) {
 }  // namespace
 }  // namespace calque
 
-int main(int argc, char** argv) { return argc == 2 ? calque::run(argv[1]) : 2; }
+int main(int argc, char** argv) try { return calque::run({argv + 1, argv + argc}); } catch (const calque::UserError& error) {
+  std::cerr << error.what() << "\n";
+  return 2;
+}

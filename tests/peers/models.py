@@ -334,8 +334,8 @@ def check_picture_sizes(folder, arch, task, cls, model, cases, failures):
         example = sized(2, own)
         save_file({name: t if isinstance(t, torch.Tensor) else torch.tensor(t) for name, t in example.items()}, inputs)
         multiple = getattr(cases, "PICTURE_MULTIPLE", 1)  # of which heights and widths have to be
-        least = [min(sizes) // multiple for sizes in zip(own, *others)]
-        height, width = (f"{multiple}*{name}:{low}..{200 // multiple}" if multiple > 1 else f"{name}:{low}..200" for name, low in zip(("height", "width"), least))
+        least = [min(sizes) for sizes in zip(own, *others)]
+        height, width = (f"{multiple}*{name}" if multiple > 1 else f"{name}:{low}..200" for name, low in zip(("height", "width"), least))
         dynamic = [f"{name}=batch" + ",*" * (t.dim() - 1) for name, t in example.items() if isinstance(t, torch.Tensor) and name != "pixel_values"]
         done = subprocess.run([CALQUE, "export", folder, "-o", program, "--inputs", inputs, "--class", cls, "--dynamic", f"pixel_values=batch,*,{height},{width}", *(a for d in dynamic for a in ("--dynamic", d))],
                               capture_output=True, text=True)

@@ -13,6 +13,7 @@
 #include "support/error_support.h"
 #include "support/folder_support.h"
 #include "support/paths.h"
+#include "task/whisper_text.h"
 
 namespace calque::media_tasks_test {
 namespace {
@@ -56,6 +57,40 @@ TEST(MediaTasks, the_time_of_a_step_follows_from_its_samples) {
   ASSERT_EQ(found.parts.size(), 1u);
   EXPECT_EQ(found.parts[0].begin, 0.02);
   EXPECT_EQ(found.parts[0].end, 0.06);
+}
+
+namespace {
+
+void expect_whisper_parts(const std::vector<SpokenPart>& found, const Nlohmann& wanted) {
+  const auto seconds = [](const Nlohmann& json) {
+    return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+  };
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].text, wanted[i][0].get<std::string>());
+    EXPECT_EQ(found[i].begin, seconds(wanted[i][1]));
+    EXPECT_EQ(found[i].end, seconds(wanted[i][2]));
+  }
+}
+
+}  // namespace
+
+TEST(MediaTasks, what_whisper_wrote_becomes_the_text_segments_and_words_of_transformers) {
+  const std::string folder = test::source_folder() + "/tests/task/golden/whisper";
+  const Tokenizer tokenizer = Tokenizer::from_file(folder);
+  const Nlohmann cases = Nlohmann::parse(std::ifstream(folder + "/cases.json"));
+  ASSERT_GE(cases.size(), 40u);
+  for (const Nlohmann& one : cases) {
+    SCOPED_TRACE(one.dump());
+    const auto ids = one.at("ids").get<std::vector<int64_t>>();
+    const auto times = one.at("times").get<std::vector<float>>();
+    EXPECT_EQ(whisper_text(tokenizer, ids, {}, {}).text, one.at("text").get<std::string>());
+    expect_whisper_parts(whisper_text(tokenizer, ids, times, {.times = TimesOf::segments}).parts, one.at("segments"));
+    expect_whisper_parts(whisper_text(tokenizer, ids, times, {.times = TimesOf::words}).parts, one.at("words"));
+  }
+  EXPECT_THAT(
+      test::error_of([&] { whisper_text(Tokenizer::from_file(test::source_folder() + "/assets/tiny-lm"), {}, {}, {}); }),
+      HasSubstr("has no <|notimestamps|>"));
 }
 
 TEST(MediaTasks, labels_of_a_segmentation_have_colours_of_their_own) {

@@ -1,0 +1,83 @@
+#include "calque/compile/plan_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "calque/base/error.h"
+#include "calque/nn/nn.h"
+#include "calque/op/ops.h"
+#include "calque/run/plan.h"
+#include "calque/trace/make_fx.h"
+
+namespace calque {
+namespace {
+
+struct TwoLayers : Typed<TwoLayers> {
+  Child<Linear> up = child<Linear>("up", 4, 64);
+  Child<Linear> down = child<Linear>("down", 64, 2);
+  Tensor forward(const Tensor& x) { return down(up(x).softmax(-1)); }
+};
+
+std::shared_ptr<const Plan> plan_of_layers(const Tensor& x) {
+  TwoLayers model;
+  const TracedGraph traced = make_fx_values([&](const Values& v) { return model.call(v); }, {x},
+                                            {.pre_dispatch = true, .record_module_stack = true});
+  PlanOptions options;
+  options.optimize = false;
+  return Plan::make(*traced.module, options);
+}
+
+TEST(PlanProfile, every_step_of_every_run_is_there) {
+  const Tensor x = ones({8, 4});
+  const auto plan = plan_of_layers(x);
+  const PlanProfile profile = profile_plan(*plan, {x}, 3);
+  ASSERT_EQ(profile.runs.size(), 3u);
+  EXPECT_EQ(profile.runs[0].size(), plan->num_steps());
+  int64_t last = 0;
+  for (const auto& run : profile.runs)
+    for (const ProfiledStep& step : run) {
+      EXPECT_GE(step.start_ns, last);
+      last = step.start_ns + step.duration_ns;
+    }
+  EXPECT_GT(profile.median_run_ms(), 0);
+  EXPECT_THROW(profile_plan(*plan, {x}, 0), UserError);
+}
+
+TEST(PlanProfile, rows_sum_up_by_operator_and_by_module) {
+  const Tensor x = ones({8, 4});
+  const PlanProfile profile = profile_plan(*plan_of_layers(x), {x}, 2);
+  const auto rows = profile_rows(profile, ProfileBy::op);
+  double share = 0;
+  int64_t calls = 0;
+  for (const ProfileRow& row : rows) {
+    share += row.share;
+    calls += row.calls;
+    if (row.name.find("softmax") != std::string::npos) {
+      EXPECT_EQ(row.bytes, 8 * 64 * 4);
+    }
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_EQ(calls, static_cast<int64_t>(profile.runs[0].size()));
+  for (size_t i = 1; i < rows.size(); ++i) EXPECT_GE(rows[i - 1].ms, rows[i].ms);
+  std::vector<std::string> modules;
+  for (const ProfileRow& row : profile_rows(profile, ProfileBy::module)) modules.push_back(row.name);
+  EXPECT_THAT(modules, testing::IsSupersetOf({"up", "down"}));
+  EXPECT_EQ(profile_rows(profile, ProfileBy::step).size(), profile.runs[0].size());
+}
+
+TEST(PlanProfile, the_trace_is_chromes) {
+  const Tensor x = ones({8, 4});
+  const PlanProfile profile = profile_plan(*plan_of_layers(x), {x}, 2);
+  const auto trace = nlohmann::json::parse(profile_chrome_trace(profile));
+  ASSERT_EQ(trace["traceEvents"].size(), 2 * profile.runs[0].size());
+  for (const auto& event : trace["traceEvents"]) {
+    EXPECT_EQ(event["ph"], "X");
+    EXPECT_GE(event["dur"].get<double>(), 0);
+    EXPECT_TRUE(event["args"].contains("module"));
+  }
+}
+
+}  // namespace
+}  // namespace calque
