@@ -3,8 +3,9 @@
 #include "calque/base/error.h"
 #include "calque/graph/higher_order.h"
 #include "calque/nn/nn.h"
+#include "calque/op/aten/attention.h"
+#include "calque/op/aten/random.h"
 #include "calque/op/index.h"
-#include "calque/op/ops.h"
 
 namespace calque::cli {
 namespace {

@@ -11,7 +11,6 @@
 #include "calque/base/error.h"
 #include "calque/generate/model_generate.h"
 #include "calque/hub/pretrained_model.h"
-#include "calque/op/ops.h"
 #include "calque/task/text_inputs.h"
 #include "cli/command.h"
 #include "cli/models.h"

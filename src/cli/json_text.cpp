@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "calque/op/ops.h"
+#include "calque/op/aten/view_metadata.h"
 
 namespace calque::cli {
 namespace {

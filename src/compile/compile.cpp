@@ -1,6 +1,7 @@
 #include "calque/compile/compile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -18,10 +19,10 @@ namespace {
 
 struct Process {
   std::mutex mutex;
-  std::vector<compile_detail::Function*> functions;
+  std::vector<std::weak_ptr<compile_detail::Function>> functions;
   std::deque<std::string> recompiles;
   std::atomic<Stance> stance = Stance::standard;
-  uint64_t next_number = 0;
+  std::atomic<uint64_t> next_number = 0;
 };
 
 // At the end of the program, where the log is on. What it reads is made before it is registered, and so is there when it runs.
@@ -44,22 +45,19 @@ Process& process() {
   return p;
 }
 
+Compiled registered(std::shared_ptr<compile_detail::Function> function) {
+  Process& p = process();
+  const std::lock_guard lock(p.mutex);
+  std::erase_if(p.functions, [](const auto& f) { return f.expired(); });
+  p.functions.push_back(function);
+  return Compiled(std::move(function));
+}
+
 }  // namespace
 
 namespace compile_detail {
 
-uint64_t enter_function(Function& function) {
-  Process& p = process();
-  const std::lock_guard lock(p.mutex);
-  p.functions.push_back(&function);
-  return p.next_number++;
-}
-
-void leave_function(Function& function) {
-  Process& p = process();
-  const std::lock_guard lock(p.mutex);
-  std::erase(p.functions, &function);
-}
+uint64_t next_function_number() { return process().next_number++; }
 
 void note_recompile(const std::string& text) {
   Process& p = process();
@@ -90,7 +88,7 @@ Compiled compile(std::shared_ptr<Module> module, CompileOptions options, std::so
   if (options.name.empty()) options.name = module->class_name();
   std::vector<std::string> names = module->argument_names();
   Module* m = module.get();
-  return Compiled(std::make_shared<compile_detail::Function>(
+  return registered(std::make_shared<compile_detail::Function>(
       [m](const Values& args, const Kwargs& kwargs) { return m->call(args, kwargs); }, std::move(module), std::move(names),
       std::move(options), where));
 }
@@ -99,7 +97,7 @@ Compiled compile_values(std::function<Value(const Values& args)> function, std::
                         CompileOptions options, std::source_location where) {
   if (!function) throw UserError("compile: expected a function, found none");
   if (options.name.empty()) options.name = "function";
-  return Compiled(std::make_shared<compile_detail::Function>(
+  return registered(std::make_shared<compile_detail::Function>(
       [f = std::move(function)](const Values& args, const Kwargs& kwargs) {
         if (!kwargs.empty())
           throw UserError("compile: a function takes no keyword arguments, found '" + kwargs[0].first + "'");
@@ -109,10 +107,16 @@ Compiled compile_values(std::function<Value(const Values& args)> function, std::
 }
 
 void reset_compile() {
-  Process& p = process();
-  const std::lock_guard lock(p.mutex);
-  for (compile_detail::Function* f : p.functions) f->reset();
-  p.recompiles.clear();
+  // Functions are reset without the lock: one that is capturing takes it to note why.
+  std::vector<std::shared_ptr<compile_detail::Function>> alive;
+  {
+    Process& p = process();
+    const std::lock_guard lock(p.mutex);
+    for (const auto& f : p.functions)
+      if (auto function = f.lock()) alive.push_back(std::move(function));
+    p.recompiles.clear();
+  }
+  for (const auto& function : alive) function->reset();
   counters().clear();
   reset_frame_count();
   reset_phases();

@@ -111,9 +111,9 @@ Function::Function(Callee callee, std::shared_ptr<Module> root, std::vector<std:
       options_(std::move(options)),
       where_(where),
       backend_(options_.with ? options_.with : lookup_backend(options_.backend)),
-      number_(enter_function(*this)),
+      number_(next_function_number()),
       entries_(std::make_shared<Entries>()) {}
-Function::~Function() { leave_function(*this); }
+Function::~Function() = default;
 
 std::shared_ptr<const Function::Entries> Function::entries() const {
   const std::shared_lock lock(mutex_);

@@ -116,9 +116,8 @@ class Function {
   std::vector<std::pair<std::string, std::function<Value()>>> guarded_;
 };
 
-// Of the process: every function that lives, and why something was captured again.
-uint64_t enter_function(Function& function);
-void leave_function(Function& function);
+// Of the process: how many functions there were, and why something was captured again.
+uint64_t next_function_number();
 void note_recompile(const std::string& text);
 
 }  // namespace calque::compile_detail

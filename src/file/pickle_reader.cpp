@@ -278,38 +278,45 @@ class PickleReader {
     const std::string_view f = o->items[0]->text;
     const auto arg = [&](size_t i) { return argument(o, i, f); };
     const size_t count = o->items[1]->items.size();
-    if (f == "torch._utils _rebuild_tensor") return tensor(arg(0), arg(1), arg(2), arg(3), false, {});
-    if (f == "torch._utils _rebuild_tensor_v2")
-      return tensor(arg(0), arg(1), arg(2), arg(3), count > 4 && truth(arg(4)), {});
-    if (f == "torch._utils _rebuild_tensor_v3")
-      return tensor(arg(0), arg(1), arg(2), arg(3), truth(arg(4)), dtype_of_global(arg(6)));
+    if (f.starts_with("torch._utils _rebuild_tensor")) {
+      enum Place : size_t { storage, offset, size, stride, requires_grad, hooks, dtype };
+      const auto rebuilt = [&](bool grad, std::optional<DType> type) {
+        return tensor(arg(storage), arg(offset), arg(size), arg(stride), grad, type);
+      };
+      if (f == "torch._utils _rebuild_tensor") return rebuilt(false, {});
+      if (f == "torch._utils _rebuild_tensor_v2") return rebuilt(count > requires_grad && truth(arg(requires_grad)), {});
+      if (f == "torch._utils _rebuild_tensor_v3") return rebuilt(truth(arg(requires_grad)), dtype_of_global(arg(dtype)));
+    }
     if (f == "torch._utils _rebuild_parameter" || f == "torch._utils _rebuild_parameter_with_state") {
-      const Value data = convert(arg(0), depth + 1);
+      enum Place : size_t { of, requires_grad };
+      const Value data = convert(arg(of), depth + 1);
       if (!data.is_tensor()) fail("a parameter that is no tensor");
       // The parameter is a tensor of its own: setting its flag must not change a shared one.
       const Tensor& t = data.to_tensor();
       Tensor parameter = make_view(t, SymInts(t.sym_sizes()), SymInts(t.sym_strides()), t.sym_storage_offset());
       parameter.impl().is_view = false;
-      if (truth(arg(1)) && (is_floating(t.dtype()) || is_complex(t.dtype()))) parameter.set_requires_grad();
+      if (truth(arg(requires_grad)) && (is_floating(t.dtype()) || is_complex(t.dtype()))) parameter.set_requires_grad();
       return parameter;
     }
     if (f == "torch._tensor _rebuild_from_type_v2") {
       PickleObject inner;
       inner.kind = Kind::reduced;
-      const auto* function = arg(0);
-      const auto* args = arg(2);
+      enum Place : size_t { rebuild, type, arguments };
+      const auto* function = arg(rebuild);
+      const auto* args = arg(arguments);
       if (function->kind != Kind::global || args->kind != Kind::tuple)
         fail("a tensor of a class of its own that is malformed");
       inner.items = {const_cast<PickleObject*>(function), const_cast<PickleObject*>(args)};
       return call(&inner, depth + 1);
     }
     if (f == "torch._utils _rebuild_meta_tensor_no_storage") {
+      enum Place : size_t { of_dtype, of_sizes, of_strides };
       Meta meta;
-      const std::vector<int64_t> size = sizes(arg(1));
-      const std::vector<int64_t> stride = sizes(arg(2));
+      const std::vector<int64_t> size = sizes(arg(of_sizes));
+      const std::vector<int64_t> stride = sizes(arg(of_strides));
       meta.sizes = SymInts(size.begin(), size.end());
       meta.strides = SymInts(stride.begin(), stride.end());
-      meta.dtype = dtype_of_global(arg(0)).value_or(DType::float32);
+      meta.dtype = dtype_of_global(arg(of_dtype)).value_or(DType::float32);
       meta.device = Device(DeviceType::meta);
       if (size.size() != stride.size()) fail("a meta tensor whose sizes and strides differ in number");
       return make_tensor(meta);
@@ -318,14 +325,15 @@ class PickleReader {
       return dict_call(o, f == "collections OrderedDict", depth);
     if (f == "torch Size") return tuple(numbers(sizes(arg(0))));
     if (f == "torch device") {
-      if (arg(0)->kind != Kind::string) fail("a device that is no text");
-      const std::string_view type = arg(0)->text;
+      enum Place : size_t { name, index };
+      if (arg(name)->kind != Kind::string) fail("a device that is no text");
+      const std::string_view type = arg(name)->text;
       if (type != "cpu" && type != "cuda" && type != "meta") return Device();
       return Device(type == "cuda"   ? DeviceType::cuda
                     : type == "meta" ? DeviceType::meta
                                      : DeviceType::cpu,
-                    count > 1 && arg(1)->kind == Kind::integer
-                        ? static_cast<int8_t>(std::clamp<int64_t>(arg(1)->integer, -1, 127))
+                    count > index && arg(index)->kind == Kind::integer
+                        ? static_cast<int8_t>(std::clamp<int64_t>(arg(index)->integer, -1, 127))
                         : int8_t{-1});
     }
     if (f == "_codecs encode" && arg(0)->kind == Kind::string) return convert(arg(0), depth + 1);  // bytes, in protocol 2

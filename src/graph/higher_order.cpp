@@ -288,37 +288,46 @@ std::pair<Value, Value> scan(const CombineFunction& combine, const Value& initia
 
 // ---- by name: what graphs hold --------------------------------------------------------------------------------------
 
+// What the branches read of their surroundings: the last argument, which may be left out.
+static Values items_if_given(const Values& args, size_t place) {
+  return args.size() > place ? args[place].to_items() : Values();
+}
+
 const std::vector<std::pair<const char*, Function::Body>>& higher_order_functions() {
   static const std::vector<std::pair<const char*, Function::Body>> functions = {
       {"torch.ops.higher_order.cond",
        [](const Values& args, const Kwargs&) {
-         return tuple(flat_cond(args.at(0), graph_of(args.at(1)), graph_of(args.at(2)),
-                                args.size() > 3 ? args[3].to_items() : Values()));
+         const Value &predicate = args.at(0), &if_true = args.at(1), &if_false = args.at(2);
+         return tuple(flat_cond(predicate, graph_of(if_true), graph_of(if_false), items_if_given(args, 3)));
        }},
       {"torch.ops.higher_order.while_loop",
        [](const Values& args, const Kwargs&) {
-         return tuple(flat_while(graph_of(args.at(0)), graph_of(args.at(1)), items(args, 2, "while_loop"),
-                                 args.size() > 3 ? args[3].to_items() : Values()));
+         const Value &condition = args.at(0), &body = args.at(1);
+         return tuple(
+             flat_while(graph_of(condition), graph_of(body), items(args, 2, "while_loop"), items_if_given(args, 3)));
        }},
       {"torch.ops.higher_order.map_impl",
        [](const Values& args, const Kwargs&) {
-         return tuple(flat_map(graph_of(args.at(0)), items(args, 1, "map"), items(args, 2, "map")));
+         const Value& body = args.at(0);
+         return tuple(flat_map(graph_of(body), items(args, 1, "map"), items(args, 2, "map")));
        }},
       {"torch.ops.higher_order.scan",
        [](const Values& args, const Kwargs&) {
-         return tuple(flat_scan(graph_of(args.at(0)), items(args, 1, "scan"), items(args, 2, "scan"),
-                                args.size() > 3 ? args[3].to_items() : Values()));
+         const Value& body = args.at(0);
+         return tuple(flat_scan(graph_of(body), items(args, 1, "scan"), items(args, 2, "scan"), items_if_given(args, 3)));
        }},
       {"torch.ops.higher_order.wrap_with_set_grad_enabled",
        [](const Values& args, const Kwargs&) {
-         const GradModeScope scope(args.at(0).to_bool());
-         return graph_of(args.at(1))(Values(args.begin() + 2, args.end()));
+         const Value &enabled = args.at(0), &body = args.at(1);
+         const GradModeScope scope(enabled.to_bool());
+         return graph_of(body)(Values(args.begin() + 2, args.end()));
        }},
       {"torch.ops.higher_order.wrap_with_autocast",
        [](const Values& args, const Kwargs&) -> Value {
          const AutocastArguments a(args);
          const AutocastScope scope(a.device, a.dtype, a.enabled, a.cache_enabled);
-         return graph_of(args.at(4))(Values(args.begin() + 5, args.end()));
+         const Value& body = args.at(4);
+         return graph_of(body)(Values(args.begin() + 5, args.end()));
        }},
   };
   return functions;

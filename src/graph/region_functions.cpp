@@ -60,10 +60,11 @@ AutocastArguments::AutocastArguments(const Values& args) {
   if (args.size() < 4)
     throw UserError("autocast: expected a device type, a dtype, enabled and cache_enabled, found " +
                     std::to_string(args.size()) + " arguments");
-  device = Device(args[0].to_string()).type;
-  if (!args[1].is_none()) dtype = args[1].to_dtype();
-  enabled = args[2].to_bool();
-  if (!args[3].is_none()) cache_enabled = args[3].to_bool();
+  const Value &device_type = args[0], &wanted_dtype = args[1], &on = args[2], &caches = args[3];
+  device = Device(device_type.to_string()).type;
+  if (!wanted_dtype.is_none()) dtype = wanted_dtype.to_dtype();
+  enabled = on.to_bool();
+  if (!caches.is_none()) cache_enabled = caches.to_bool();
 }
 
 bool calls_set_grad_enabled(const Node& n) {

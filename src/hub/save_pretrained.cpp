@@ -15,7 +15,6 @@
 #include "calque/hub/checkpoint.h"
 #include "calque/hub/offload.h"
 #include "calque/hub/sharding.h"
-#include "calque/op/ops.h"
 #include "hub/config_json.h"
 
 namespace calque {

@@ -64,17 +64,17 @@ Tensor varied(const Tensor& like) {
   return sin(numbers * 0.7).view(like.sym_sizes()).to(like.dtype());
 }
 
-int64_t limit_of(const PretrainedModel& model, const std::string& name, const Tensor& zeros, const ExampleSizes& sizes) {
+int64_t limit_of(const PretrainedModel& model, const DummyInputs& dummies, const std::string& name, const Tensor& zeros,
+                 const ExampleSizes& sizes) {
   const Config& config = model.config();
   const int64_t vocabulary = text_part(config).optional_integer("vocab_size").value_or(2);
   if (name == "token_type_ids") return config.optional_integer("type_vocab_size").value_or(2);
   if (name == "start_positions" || name == "end_positions" || name.ends_with("position_ids")) return sizes.length;
   if (name == "bbox") return 8;
   if (name.find("label") == std::string::npos) return vocabulary;
-  const std::string type = model.class_name();
-  if (type.find("MultipleChoice") != std::string::npos) return sizes.choices;
-  if (type.find("NextSentence") != std::string::npos) return 2;
-  const bool by_row = zeros.dim() == 1 || type.find("TokenClassification") != std::string::npos;
+  if (dummies.is_of({"multiple-choice"})) return sizes.choices;
+  if (dummies.is_of({"next-sentence-prediction"})) return 2;
+  const bool by_row = zeros.dim() == 1 || dummies.is_of({"token-classification"});
   return by_row ? config.num_labels() : std::min<int64_t>(vocabulary, 2 * sizes.length);
 }
 
@@ -96,11 +96,11 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
   if (dummies.choices.size != 0) dummies.choices.size = sizes.choices;
   const bool has_cache = std::ranges::find(names, std::string(arg::past_key_values.name)) != names.end();
   const auto valued = [&](const std::string& name, const Tensor& zeros) -> Value {
-    if (name == "labels" && model.class_name().ends_with("CTC"))  // characters, none of them the blank
-      return counted(zeros.to(DType::int64), limit_of(model, name, zeros, sizes) - 1) + 1;
+    if (name == "labels" && dummies.is_of({"ctc"}))  // characters, none of them the blank
+      return counted(zeros.to(DType::int64), limit_of(model, dummies, name, zeros, sizes) - 1) + 1;
     if (is_floating(zeros.dtype())) return varied(zeros);
     if (name.find("mask") != std::string::npos) return ones_like(zeros);
-    return counted(zeros, limit_of(model, name, zeros, sizes));
+    return counted(zeros, limit_of(model, dummies, name, zeros, sizes));
   };
   Kwargs out;
   for (const std::string& name : model.argument_names()) {

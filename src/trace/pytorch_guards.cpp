@@ -109,16 +109,23 @@ void ask_view(const Tensor& t, SymInts shape) {
   for (; at < sizes.size(); ++at) ask(sizes[at] == 1);
 }
 
-void ask_view_arguments(const Values& args) {
+// The arguments of a call by the names that the schema gives them.
+struct Arguments {
+  const Schema& schema;
+  const Values& values;
+  const Value& operator[](std::string_view name) const { return values[schema.find_argument(name).value()]; }
+};
+
+void ask_view_arguments(const Arguments& args) {
   SymInts shape;
-  for (const Value& length : args[1].to_items()) shape.push_back(length.to_sym_int());
-  ask_view(args[0].to_tensor(), std::move(shape));
+  for (const Value& length : args["size"].to_items()) shape.push_back(length.to_sym_int());
+  ask_view(args["self"].to_tensor(), std::move(shape));
 }
 
 // Which library: oneDNN or the plain loops.
-void ask_convolution(const Values& args) {
-  const Tensor& input = args[0].to_tensor();
-  const Tensor& weight = args[1].to_tensor();
+void ask_convolution(const Arguments& args) {
+  const Tensor& input = args["input"].to_tensor();
+  const Tensor& weight = args["weight"].to_tensor();
   if (input.dtype() != DType::float32 || depends_on_data(input.sym_sizes()) || depends_on_data(weight.sym_sizes())) return;
   const auto any_above_one = [](const Value& list) {
     for (const Value& n : list.to_items())
@@ -128,17 +135,18 @@ void ask_convolution(const Values& args) {
   const SymInt width = weight.sym_size(-1);
   const SymInt height = weight.dim() == 3 ? SymInt(1) : weight.sym_size(-2);
   const SymInt batch = input.sym_size(0);
-  if (!any_above_one(args[3]) && !any_above_one(args[5]) && !ask(batch >= 16) && !ask(width != 1)) ask(height != 1);
-  if (ask(args[8].to_sym_int() > 1) || (ask(width > 3) && ask(height > 3)) || ask(batch > 1)) return;
+  if (!any_above_one(args["stride"]) && !any_above_one(args["dilation"]) && !ask(batch >= 16) && !ask(width != 1))
+    ask(height != 1);
+  if (ask(args["groups"].to_sym_int() > 1) || (ask(width > 3) && ask(height > 3)) || ask(batch > 1)) return;
   ask(product(input.sym_sizes()) > 20480);
 }
 
 // The groups become a dimension of their own, and the sums are spread over the rest.
-void ask_group_norm(const Values& args) {
-  const SymInt batch = args[3].to_sym_int(), channels = args[4].to_sym_int(), plane = args[5].to_sym_int();
-  const SymInt groups = args[6].to_sym_int();
+void ask_group_norm(const Arguments& args) {
+  const SymInt batch = args["N"].to_sym_int(), channels = args["C"].to_sym_int(), plane = args["HxW"].to_sym_int();
+  const SymInt groups = args["group"].to_sym_int();
   const SymInt each = floor_div(channels, groups);
-  ask_view(args[0].to_tensor(), {batch, groups, each, plane});
+  ask_view(args["input"].to_tensor(), {batch, groups, each, plane});
   ask(each == 1);
 }
 
@@ -156,7 +164,7 @@ void ask_pointwise(const Values& args) {
 }  // namespace
 
 void ask_arguments(const Operator& op, const Values& args) {
-  using Question = void (*)(const Values&);
+  using Question = void (*)(const Arguments&);
   static const std::unordered_map<const Operator*, Question> questions = {
       {&ops().view, ask_view_arguments},
       {&ops().unsafe_view, ask_view_arguments},
@@ -164,7 +172,7 @@ void ask_arguments(const Operator& op, const Values& args) {
       {&ops().native_group_norm, ask_group_norm},
   };
   if (const auto it = questions.find(&op); it != questions.end())
-    it->second(args);
+    it->second({op.schema(), args});
   else if (op.has_tag(Tag::pointwise))
     ask_pointwise(args);
 }

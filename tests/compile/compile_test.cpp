@@ -574,6 +574,20 @@ TEST_F(Compile, many_threads_call_one_function) {
   for (std::thread& t : threads) t.join();
 }
 
+TEST_F(Compile, a_reset_beside_calls_of_other_threads) {
+  CompileOptions o;
+  o.dynamic = false;
+  const auto f = compile(twice_branching, o);
+  std::thread caller([&] {
+    for (int i = 0; i < 60; ++i) {
+      const Tensor x = full({2 + i % 7, 4}, 1.0);
+      EXPECT_TRUE(same(f(x), twice_branching(x)));
+    }
+  });
+  for (int i = 0; i < 30; ++i) reset_compile();
+  caller.join();
+}
+
 TEST_F(Compile, logs_tell_guards_recompilations_and_breaks) {
   std::vector<std::string> lines;
   set_log_sink(

@@ -256,6 +256,23 @@ TEST(PlanMemory, results_that_are_not_needed_at_one_time_share_slots_over_symbol
       EXPECT_TRUE(same(plan->run({numbers(rows, 6)}), Interpreter(module->graph()).run({numbers(rows, 6)}))) << rows;
 }
 
+TEST(PlanMemory, sizes_that_a_graph_states_wrongly_are_not_believed) {
+  const auto module = module_of(R"(
+    %x : f32[2, 2] = placeholder
+    %a : f32[2, 2] = aten.cumsum.default(%x, 1)
+    %b : f32[2, 2] = aten.cumsum.default(%a, 1)
+    %t : f32[2, 2] = aten.t.default(%b)
+    %c : f32[2, 2] = aten.sum.dim_IntList(%t, [0], True)
+    %d : i64[2, 2] = aten.argsort.default(%c)
+    %e : f32[2, 2] = aten.cumsum.default(%d, 0)
+    %f : f32[2, 2] = aten.neg.default(%e)
+    return %f)");
+  const auto plan = Plan::make(*module);
+  EXPECT_FALSE(plan->slot_bytes().empty());
+  for (const int64_t rows : {2, 300, 1, 0, 300})
+    EXPECT_TRUE(same(plan->run({numbers(rows, 7)}), Interpreter(module->graph()).run({numbers(rows, 7)}))) << rows;
+}
+
 TEST(PlanMemory, a_slot_that_somebody_still_holds_is_left_to_them) {
   const auto plan = Plan::make(*module_of(rounds));
   std::vector<Tensor> held;

@@ -51,6 +51,9 @@ class DummyInputs {
   // has none or whose problem_type is not set.
   std::vector<DummyInput> make(const std::string& name, const std::vector<std::string>& all);
 
+  // Is one of these among the tasks of the class?
+  bool is_of(std::initializer_list<std::string_view> tasks) const;
+
  private:
   DummySizes shape_of(DummySize length) const;
   DummySize draw(int64_t low = 10, int64_t high = 20);
@@ -59,7 +62,6 @@ class DummyInputs {
   DummyInput cache();
   Value cache_of_a_run();
   DummySize encoded_length(int64_t left);
-  bool is_of(std::initializer_list<std::string_view> tasks) const;
   int64_t hidden_size() const;
 
   PretrainedModel& model_;

@@ -118,7 +118,7 @@ class ModelOf : public Base {
  protected:
   ModelOf(const ModelOf&) = default;
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new D(static_cast<const D&>(*this))));
   }
 };
 

@@ -60,8 +60,9 @@ ModelClass model_class(std::string_view name, std::initializer_list<std::string_
                        std::unique_ptr<PretrainedModel> (*make)(const Config&));
 template <class M>
 ModelClass model_class(std::string_view name, std::initializer_list<std::string_view> tasks) {
-  return model_class(name, tasks,
-                     [](const Config& config) -> std::unique_ptr<PretrainedModel> { return std::make_unique<M>(config); });
+  return model_class(name, tasks, [](const Config& config) -> std::unique_ptr<PretrainedModel> {
+    return std::unique_ptr<PretrainedModel>(new M(config));
+  });
 }
 
 }  // namespace calque

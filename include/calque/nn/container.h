@@ -19,7 +19,7 @@ concept ModuleMadeHere = std::derived_from<M, Module> && !std::is_reference_v<M>
 
 template <ModuleMadeHere... M>
 std::vector<std::shared_ptr<Module>> shared_modules(M&&... modules) {
-  return {shared_module(std::make_unique<M>(std::move(modules)))...};
+  return {shared_module(std::unique_ptr<Module>(new M(std::move(modules))))...};
 }
 }  // namespace nn_detail
 
@@ -46,10 +46,9 @@ struct ModuleSequence : Module {
   // Makes the item and returns it.
   template <class M, class... A>
   M& emplace(A&&... args) {
-    auto made = std::make_unique<M>(std::forward<A>(args)...);
-    M& module = *made;
-    append(nn_detail::shared_module(std::move(made)));
-    return module;
+    M* module = new M(std::forward<A>(args)...);
+    append(nn_detail::shared_module(std::unique_ptr<Module>(module)));
+    return *module;
   }
   void set(int64_t index, std::shared_ptr<Module> module);
   void insert(int64_t index, std::shared_ptr<Module> module);

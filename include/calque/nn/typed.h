@@ -43,6 +43,7 @@ void refuse_plain_members(const Module& module, size_t bytes);
 // The module in a slot, which is the one by which it is reached from now on; UserError when it is None.
 Module& reach(const ModuleSlot& slot);
 [[noreturn]] void replaced_child(const ModuleSlot& slot);
+// A pointer to Module, not to the class: one for each class of modules was a tenth of what a file of models costs to compile.
 std::shared_ptr<Module> shared_module(std::unique_ptr<Module> module);
 
 // A forward of this form, with Values on either side. It depends on nothing else, so that all modules of the form share it.
@@ -244,7 +245,7 @@ class Typed : public Base {
   Typed(Typed&&) noexcept = default;
   std::shared_ptr<Module> copy_self() const override {
     if constexpr (std::is_copy_constructible_v<D>)
-      return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
+      return nn_detail::shared_module(std::unique_ptr<Module>(new D(static_cast<const D&>(*this))));
     else
       return Module::copy_self();
   }
@@ -308,9 +309,8 @@ template <class M, class... A>
 Child<M> Module::child(std::string_view name, A&&... args) {
   static_assert(std::constructible_from<M, A...>,
                 "child<M>(name, ...): the class M has no constructor that takes these arguments");
-  auto made = std::make_unique<M>(std::forward<A>(args)...);
-  M* module = made.get();
-  return Child<M>(add_child(name, nn_detail::shared_module(std::move(made))), module);
+  M* module = new M(std::forward<A>(args)...);
+  return Child<M>(add_child(name, nn_detail::shared_module(std::unique_ptr<Module>(module))), module);
 }
 
 template <class M>

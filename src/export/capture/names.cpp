@@ -106,13 +106,20 @@ std::vector<std::pair<GraphModule*, Values>> subgraphs(const GraphModule& module
     return v.is_node() ? dynamic_cast<GraphModule*>(module.find_submodule(v.to_node()->target().text())) : nullptr;
   };
   const Values& args = node.args();
-  if (f->short_name() == "cond") return {{graph(args[1]), args[3].to_items()}, {graph(args[2]), args[3].to_items()}};
-  if (f->short_name() == "map_impl") {
-    Values inputs = args[1].to_items();
-    inputs.insert(inputs.end(), args[2].to_items().begin(), args[2].to_items().end());
-    return {{graph(args[0]), std::move(inputs)}};
+  if (f->short_name() == "cond") {
+    const Value &if_true = args[1], &if_false = args[2], &operands = args[3];
+    return {{graph(if_true), operands.to_items()}, {graph(if_false), operands.to_items()}};
   }
-  if (f->short_name() == "wrap_with_set_grad_enabled") return {{graph(args[1]), Values(args.begin() + 2, args.end())}};
+  if (f->short_name() == "map_impl") {
+    const Value &body = args[0], &rows = args[1], &whole = args[2];
+    Values inputs = rows.to_items();
+    inputs.insert(inputs.end(), whole.to_items().begin(), whole.to_items().end());
+    return {{graph(body), std::move(inputs)}};
+  }
+  if (f->short_name() == "wrap_with_set_grad_enabled") {
+    const Value& body = args[1];
+    return {{graph(body), Values(args.begin() + 2, args.end())}};
+  }
   return {};
 }
 

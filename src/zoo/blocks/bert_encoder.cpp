@@ -66,7 +66,7 @@ BertSelfAttention::Result BertSelfAttention::forward(const Tensor& hidden_states
 }
 
 BertResidual::BertResidual(const Config& c, std::string name, int64_t in_features)
-    : name(std::move(name)),
+    : NamedModule(std::move(name)),
       dense(child<Linear>("dense", in_features, c.integer("hidden_size"))),
       norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})),
       dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}

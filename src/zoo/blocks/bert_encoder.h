@@ -52,12 +52,10 @@ struct BertSelfAttention : FamilyModule<BertSelfAttention> {
 };
 
 // dense, dropout, residual, norm: what follows attention and feed-forward.
-struct BertResidual : Typed<BertResidual> {
+struct BertResidual : NamedModule<BertResidual> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "input_tensor"};
   BertResidual(const Config& c, std::string name, int64_t in_features);
-  std::string type_name() const override { return name; }
   Tensor forward(const Tensor& hidden_states, const Tensor& input_tensor);
-  std::string name;
   Child<Linear> dense;
   Child<LayerNorm> norm;
   Child<Dropout> dropout;

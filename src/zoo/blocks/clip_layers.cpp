@@ -8,6 +8,7 @@
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/matmul.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
 
@@ -16,11 +17,10 @@ namespace calque {
 static LayerNormOptions norm_options(const Config& c) { return {.eps = c.number("layer_norm_eps")}; }
 
 ClipAttention::ClipAttention(const Config& c, const std::string& family)
-    : Typed(Options{.hidden_size = c.integer("hidden_size"),
-                    .heads = c.integer("num_attention_heads"),
-                    .dropout = c.number("attention_dropout"),
-                    .softmax_in_float32 = true}),
-      name(family + "Attention") {}
+    : NamedModule(family + "Attention", Options{.hidden_size = c.integer("hidden_size"),
+                                                .heads = c.integer("num_attention_heads"),
+                                                .dropout = c.number("attention_dropout"),
+                                                .softmax_in_float32 = true}) {}
 
 ClipMLP::ClipMLP(const Config& c, std::string family)
     : FamilyModule(std::move(family)),
@@ -106,6 +106,12 @@ EncoderInputs unmasked_inputs(const PretrainedModel& model, const ModelInputs& i
   return out;
 }
 
+ClipTexts::ClipTexts(const Config& c, const std::string& family)
+    : PretrainedModel(c),
+      embeddings(child<ClipTextEmbeddings>("embeddings", c, family)),
+      encoder(child<ClipEncoder>("encoder", c, family)),
+      final_layer_norm(child<LayerNorm>("final_layer_norm", c.integer("hidden_size"), norm_options(c))) {}
+
 ClipPictures::ClipPictures(const Config& c, const std::string& family)
     : VisionModel(c),
       embeddings(child<ClipVisionEmbeddings>("embeddings", c, family)),
@@ -182,6 +188,58 @@ ModelOutput with_field(const ModelOutput& output, std::string_view name, const T
   ModelOutput out;
   for (const auto& [field, now] : output.items()) out.set(field, field == name ? Value(value) : now);
   return out;
+}
+
+TwoTowers::TwoTowers(const Config& c, std::shared_ptr<PretrainedModel> text, std::shared_ptr<PretrainedModel> vision)
+    : PretrainedModel(c),
+      text_model(child_module<PretrainedModel>("text_model", std::move(text))),
+      vision_model(child_module<PretrainedModel>("vision_model", std::move(vision))) {}
+
+ModelInputs TwoTowers::example_inputs(const ExampleSizes& sizes) const {
+  ModelInputs in = text_model->example_inputs(sizes);
+  in.set(arg::pixel_values, vision_model->example_inputs(sizes)[arg::pixel_values]);
+  return in;
+}
+
+ProjectedTowers::ProjectedTowers(const Config& c, std::shared_ptr<PretrainedModel> text,
+                                 std::shared_ptr<PretrainedModel> vision, int64_t text_size)
+    : TwoTowers(c, std::move(text), std::move(vision)),
+      logit_scale(register_parameter("logit_scale", full({}, c.number("logit_scale_init_value")))),
+      visual_projection(child<Linear>("visual_projection", vision_model->config().integer("hidden_size"),
+                                      c.integer("projection_dim"), false)),
+      text_projection(child<Linear>("text_projection", text_size, c.integer("projection_dim"), false)) {}
+
+void ProjectedTowers::init_weights(Module& module) {
+  PretrainedModel::init_weights(module);
+  if (&module != this) return;
+  init::constant_(logit_scale, config().number("logit_scale_init_value"));
+  init_projection(text_projection, config());
+  init_projection(visual_projection, config());
+}
+
+ModelOutput ProjectedTowers::compared(const ModelInputs& in, const Tensor& text_embeds, const Tensor& image_embeds,
+                                      const ModelOutput& text, const ModelOutput& vision) const {
+  const Tensor logits = matmul(text_embeds, image_embeds.t()) * exp(logit_scale);
+  return pairs_output(in[arg::return_loss].value_or(false) ? pairs_loss(logits) : Tensor(), logits, text_embeds,
+                      image_embeds, text, vision);
+}
+
+void init_projection(const Child<Linear>& projection, const Config& config) {
+  init::normal_(projection->weight, 0,
+                std::pow(projection->in_features, -0.5) * config.optional_number("initializer_factor").value_or(1));
+}
+
+TowerClassification::TowerClassification(const Config& c, std::shared_ptr<PretrainedModel> vision, int64_t lead)
+    : PretrainedModel(c),
+      lead(lead),
+      vision_model(child_module<PretrainedModel>("vision_model", std::move(vision))),
+      classifier(label_scores(*this, "classifier", c, vision_model->config().integer("hidden_size"))) {}
+
+ModelOutput TowerClassification::forward(const ModelInputs& in) {
+  const ModelOutput base = vision_model(in);
+  const Tensor& tokens = base["last_hidden_state"];
+  const Tensor pooled = mean(lead > 0 ? tokens.slice(1, lead) : tokens, {1});
+  return sequence_classification_output(config(), base, scored(classifier, pooled), in[arg::labels]);
 }
 
 }  // namespace calque

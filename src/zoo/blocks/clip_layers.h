@@ -15,13 +15,13 @@
 #include "family_module.h"
 #include "projected_attention.h"
 #include "vision.h"
+#include "zoo/heads/vision_heads.h"
 
 namespace calque {
 
-struct ClipAttention : Typed<ClipAttention, ProjectedAttention> {
+struct ClipAttention : NamedModule<ClipAttention, ProjectedAttention> {
   static constexpr auto& forward_arguments = ProjectedAttention::forward_arguments;
   ClipAttention(const Config& c, const std::string& family);
-  std::string type_name() const override { return name; }
   std::string name;
 };
 
@@ -79,6 +79,21 @@ struct ClipTextEmbeddings : FamilyModule<ClipTextEmbeddings> {
 // What a model hands its layers, without a mask: the one in the inputs of a whole model is the texts'.
 EncoderInputs unmasked_inputs(const PretrainedModel& model, const ModelInputs& in, const Tensor& embedded);
 
+// What models of texts have as CLIP has it: a norm behind the layers.
+struct ClipTexts : PretrainedModel {
+  static constexpr ModelArgument forward_arguments[] = {arg::input_ids, arg::attention_mask, arg::position_ids,
+                                                        arg::output_attentions, arg::output_hidden_states};
+  ClipTexts(const Config& c, const std::string& family);
+  std::string base_model_prefix() const override { return "text_model"; }  // of a whole model's checkpoint
+  Child<Embedding>* input_embeddings() override { return &embeddings->token_embedding; }
+  Child<ClipTextEmbeddings> embeddings;
+  Child<ClipEncoder> encoder;
+  Child<LayerNorm> final_layer_norm;
+
+ protected:
+  ClipTexts(const ClipTexts&) = default;
+};
+
 // A model of pictures as CLIP has it: a norm before the layers, and the first token through a norm behind them.
 struct ClipPictures : VisionModel {
   static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::interpolate_pos_encoding,
@@ -108,5 +123,46 @@ ModelOutput pairs_output(const Tensor& loss, const Tensor& logits_per_text, cons
 Tensor pairs_loss(const Tensor& logits_per_text);
 // The output with another value in one of its fields.
 ModelOutput with_field(const ModelOutput& output, std::string_view name, const Tensor& value);
+
+// A model of texts beside a model of pictures.
+struct TwoTowers : PretrainedModel {
+  TwoTowers(const Config& c, std::shared_ptr<PretrainedModel> text, std::shared_ptr<PretrainedModel> vision);
+  Child<Embedding>* input_embeddings() override { return text_model->input_embeddings(); }
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override;
+  Child<PretrainedModel> text_model, vision_model;
+
+ protected:
+  TwoTowers(const TwoTowers&) = default;
+};
+
+// Their outputs are projected into one space and compared by a learned scale. `text_size` is that of the texts' outputs.
+struct ProjectedTowers : TwoTowers {
+  ProjectedTowers(const Config& c, std::shared_ptr<PretrainedModel> text, std::shared_ptr<PretrainedModel> vision,
+                  int64_t text_size);
+  void init_weights(Module& module) override;
+  Parameter logit_scale;
+  Child<Linear> visual_projection, text_projection;
+
+ protected:
+  ProjectedTowers(const ProjectedTowers&) = default;
+  ModelOutput compared(const ModelInputs& in, const Tensor& text_embeds, const Tensor& image_embeds, const ModelOutput& text,
+                       const ModelOutput& vision) const;
+};
+// A projection's start values: their deviation is by what it sums over.
+void init_projection(const Child<Linear>& projection, const Config& config);
+
+// Scores of labels from the mean over a picture's patches, which follow `lead` tokens that are none.
+struct TowerClassification : PretrainedModel {
+  TowerClassification(const Config& c, std::shared_ptr<PretrainedModel> vision, int64_t lead);
+  ModelOutput forward(const ModelInputs& in) override;
+  std::string main_input_name() const override { return "pixel_values"; }
+  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return vision_model->example_inputs(sizes); }
+  int64_t lead;
+  Child<PretrainedModel> vision_model;
+  std::optional<Child<Linear>> classifier;
+
+ protected:
+  TowerClassification(const TowerClassification&) = default;
+};
 
 }  // namespace calque

@@ -115,7 +115,7 @@ Tensor DebertaEmbeddings::forward(const Tensor& input_ids, const Tensor& given_t
 }
 
 DebertaResidual::DebertaResidual(const Config& c, std::string name, int64_t in_features, const DebertaNorm& make_norm)
-    : name(std::move(name)),
+    : NamedModule(std::move(name)),
       dense(child<Linear>("dense", in_features, c.integer("hidden_size"))),
       norm(child_module<Module>("LayerNorm", make_norm(c.integer("hidden_size"), c.number("layer_norm_eps")))),
       dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
@@ -125,7 +125,7 @@ Tensor DebertaResidual::forward(const Tensor& hidden_states, const Tensor& input
 }
 
 DebertaContextPooler::DebertaContextPooler(const Config& c, std::string name)
-    : name(std::move(name)),
+    : NamedModule(std::move(name)),
       dense(child<Linear>("dense", c.integer("pooler_hidden_size"), c.integer("pooler_hidden_size"))),
       dropout(child<Dropout>("dropout", c.number("pooler_dropout"))),
       act_fn(activation_named(c.text("pooler_hidden_act"))) {}

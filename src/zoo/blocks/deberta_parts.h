@@ -41,12 +41,10 @@ struct DebertaEmbeddings : FamilyModule<DebertaEmbeddings> {
   Buffer position_ids;
 };
 
-struct DebertaResidual : Typed<DebertaResidual> {
+struct DebertaResidual : NamedModule<DebertaResidual> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "input_tensor"};
   DebertaResidual(const Config& c, std::string name, int64_t in_features, const DebertaNorm& make_norm);
-  std::string type_name() const override { return name; }
   Tensor forward(const Tensor& hidden_states, const Tensor& input_tensor);
-  std::string name;
   Child<Linear> dense;
   Child<Module> norm;
   Child<Dropout> dropout;
@@ -91,12 +89,10 @@ struct DebertaLayer : FamilyModule<DebertaLayer<Self>> {
   Child<DebertaResidual> output;
 };
 
-struct DebertaContextPooler : Typed<DebertaContextPooler> {
+struct DebertaContextPooler : NamedModule<DebertaContextPooler> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   DebertaContextPooler(const Config& c, std::string name);
-  std::string type_name() const override { return name; }
   Tensor forward(const Tensor& hidden_states);
-  std::string name;
   Child<Linear> dense;
   Child<Dropout> dropout;
   Activation act_fn;

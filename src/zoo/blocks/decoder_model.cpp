@@ -18,7 +18,7 @@
 namespace calque {
 
 DecoderLayer::DecoderLayer(const Config& c, const DecoderDesign& design, size_t layer)
-    : type_(design.names + design.layer),
+    : NamedModule(design.names + design.layer),
       parallel_(design.parallel),
       adds_parts_first_(design.adds_parts_first),
       one_dropout_(design.attention_dropout && design.attention_dropout == design.feed_forward_dropout),
@@ -69,8 +69,7 @@ DecoderLayer::Result DecoderLayer::forward(const Tensor& x, const Tensor& cosine
 }
 
 ScaledEmbedding::ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale)
-    : Typed(count, size, std::move(options)),
-      type_(std::move(type)),
+    : NamedModule(std::move(type), count, size, std::move(options)),
       embed_scale(register_buffer("embed_scale", full({}, scale, DType::float32), false)) {}
 
 Tensor ScaledEmbedding::forward(const Tensor& input) { return Embedding::forward(input) * embed_scale->to(weight->dtype()); }

@@ -23,20 +23,18 @@ inline constexpr ArgumentName<bool> output_router_logits{"output_router_logits"}
 
 }  // namespace arg
 
-struct DecoderLayer : Typed<DecoderLayer> {
+struct DecoderLayer : NamedModule<DecoderLayer> {
   static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
   using Result = std::tuple<Tensor, Tensor, LayerCache, Tensor>;  // as of attention, and the router's logits
 
   DecoderLayer(const Config& config, const DecoderDesign& design, size_t layer);
   Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                  const LayerCache& past, bool eager);
-  std::string type_name() const override { return type_; }
 
  private:
   std::tuple<Tensor, Tensor> fed_forward(const Tensor& x) const;  // and the router's logits
   Tensor added(const Tensor& x, const Tensor& more) const;
 
-  std::string type_;
   bool parallel_, adds_parts_first_, one_dropout_;
   double residual_scale_, residual_dropout_;
   std::optional<Child<DecoderAttention>> attention_;
@@ -48,14 +46,9 @@ struct DecoderLayer : Typed<DecoderLayer> {
 };
 
 // An Embedding that scales what it gives.
-struct ScaledEmbedding : Typed<ScaledEmbedding, Embedding> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct ScaledEmbedding : NamedModule<ScaledEmbedding, Embedding> {
   ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale);
   Tensor forward(const Tensor& input);
-  std::string type_name() const override { return type_; }
 
   Buffer embed_scale;
 };

@@ -26,7 +26,7 @@ Tensor neighbours_apart(const Tensor& x) {
 }  // namespace
 
 DecoderNorm::DecoderNorm(std::string type, const NormDesign& design, const std::vector<int64_t>& sizes)
-    : type_(std::move(type)),
+    : NamedModule(std::move(type)),
       kind(design.kind),
       eps(design.eps),
       weight(register_parameter("weight", initial_weight(design.kind, sizes))) {}
@@ -49,7 +49,7 @@ Tensor DecoderNorm::forward(const Tensor& hidden_states) {
 void DecoderNorm::reset() { (*weight).fill_(kind == NormKind::rms_around_one ? 0 : 1); }
 
 HeadNorms::HeadNorms(std::string type, int64_t heads, int64_t size, double eps)
-    : type_(std::move(type)), norms(child<ModuleList>("norms")) {
+    : NamedModule(std::move(type)), norms(child<ModuleList>("norms")) {
   for (int64_t i = 0; i < heads; ++i) norms->emplace<LayerNorm>(Sizes(size), LayerNormOptions{.eps = eps, .bias = false});
 }
 
@@ -73,7 +73,7 @@ NormSlot::NormSlot(Module& parent, const char* name, const DecoderDesign& design
 }
 
 DecoderAttention::DecoderAttention(const Config& c, const DecoderDesign& whole, size_t layer)
-    : type_(whole.names + "Attention"),
+    : NamedModule(whole.names + "Attention"),
       design(whole.attention),
       turns(whole.layers[layer].rotary >= 0),
       q_proj(child_if<Linear>(design.projection == Projection::separate, *this, "q_proj", c.integer("hidden_size"),
@@ -168,7 +168,7 @@ DecoderAttention::Result DecoderAttention::forward(const Tensor& x, const Tensor
 }
 
 DecoderFeedForward::DecoderFeedForward(std::string type, int64_t hidden_size, const FeedForwardDesign& given)
-    : type_(std::move(type)),
+    : NamedModule(std::move(type)),
       design(given),
       activation(activation_named(design.activation)),
       gate_proj(child_if<Linear>(design.kind == FeedForwardDesign::Kind::gated, *this, "gate_proj", hidden_size, design.size,

@@ -13,19 +13,15 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "decoder_design.h"
+#include "family_module.h"
 
 namespace calque {
 
 // Over the last dimension; the weight may have more (one for each head).
-struct DecoderNorm : Typed<DecoderNorm> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct DecoderNorm : NamedModule<DecoderNorm> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   DecoderNorm(std::string type, const NormDesign& design, const std::vector<int64_t>& sizes);
   Tensor forward(const Tensor& hidden_states);
-  std::string type_name() const override { return type_; }
   void reset();
 
   NormKind kind;
@@ -34,15 +30,10 @@ struct DecoderNorm : Typed<DecoderNorm> {
 };
 
 // One LayerNorm without bias for each head of [batch, length, heads, size].
-struct HeadNorms : Typed<HeadNorms> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct HeadNorms : NamedModule<HeadNorms> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   HeadNorms(std::string type, int64_t heads, int64_t size, double eps);
   Tensor forward(const Tensor& hidden_states);
-  std::string type_name() const override { return type_; }
 
   Child<ModuleList> norms;
 };
@@ -62,11 +53,7 @@ class NormSlot {
   std::optional<Child<LayerNorm>> layer_;
 };
 
-struct DecoderAttention : Typed<DecoderAttention> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct DecoderAttention : NamedModule<DecoderAttention> {
   static constexpr const char* forward_arguments[] = {"hidden_states",  "cosine",          "sine",
                                                       "attention_mask", "past_key_values", "eager"};
   using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
@@ -74,7 +61,6 @@ struct DecoderAttention : Typed<DecoderAttention> {
   DecoderAttention(const Config& config, const DecoderDesign& design, size_t layer);
   Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                  const LayerCache& past, bool eager);
-  std::string type_name() const override { return type_; }
 
   AttentionDesign design;
   bool turns;
@@ -96,15 +82,10 @@ struct DecoderAttention : Typed<DecoderAttention> {
 
 Tensor turn(const Tensor& x, const Tensor& cosine, const Tensor& sine, Turning how);
 
-struct DecoderFeedForward : Typed<DecoderFeedForward> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct DecoderFeedForward : NamedModule<DecoderFeedForward> {
   static constexpr const char* forward_arguments[] = {"x"};
   DecoderFeedForward(std::string type, int64_t hidden_size, const FeedForwardDesign& design);
   Tensor forward(const Tensor& x);
-  std::string type_name() const override { return type_; }
 
   FeedForwardDesign design;
   Activation activation;

@@ -29,7 +29,7 @@ Tensor sinusoids_of(const Tensor& positions, int64_t size, std::optional<int64_t
 
 ScaledWordEmbedding::ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding,
                                          double scale)
-    : Typed(words, size, EmbeddingOptions{.padding_idx = padding}), name(std::move(name)), scale(scale) {}
+    : NamedModule(std::move(name), words, size, EmbeddingOptions{.padding_idx = padding}), scale(scale) {}
 
 Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) {
   const Tensor found = Embedding::forward(input_ids);
@@ -37,7 +37,7 @@ Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) {
 }
 
 OffsetPositions::OffsetPositions(const char* name, int64_t positions, int64_t size)
-    : Typed(positions + offset, size), name(name) {}
+    : NamedModule(name, positions + offset, size) {}
 
 Tensor OffsetPositions::forward(const Tensor& position_ids) { return Embedding::forward(position_ids + offset); }
 

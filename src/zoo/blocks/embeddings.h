@@ -6,27 +6,24 @@
 #include <string>
 
 #include "calque/nn/linear.h"
+#include "family_module.h"
 
 namespace calque {
 
 // Words times a factor. A family gives it its own class name.
-struct ScaledWordEmbedding : Typed<ScaledWordEmbedding, Embedding> {
+struct ScaledWordEmbedding : NamedModule<ScaledWordEmbedding, Embedding> {
   static constexpr const char* forward_arguments[] = {"input_ids"};
   ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale);
   Tensor forward(const Tensor& input_ids);
-  std::string type_name() const override { return name; }
-  std::string name;
   double scale;
 };
 
 // Learned positions. Its first two rows are padding.
-struct OffsetPositions : Typed<OffsetPositions, Embedding> {
+struct OffsetPositions : NamedModule<OffsetPositions, Embedding> {
   static constexpr int64_t offset = 2;
   static constexpr const char* forward_arguments[] = {"position_ids"};
   OffsetPositions(const char* name, int64_t positions, int64_t size);
   Tensor forward(const Tensor& position_ids);
-  std::string type_name() const override { return name; }
-  const char* name;
 };
 
 // Positions as tensor2tensor has them: sines in the first half of a row, cosines in the second; the padding's row is zeros.

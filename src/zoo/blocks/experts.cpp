@@ -38,7 +38,7 @@ void check_choice(const ExpertsDesign& design) {
 }  // namespace
 
 Router::Router(std::string type, int64_t hidden_size, const ExpertsDesign& given)
-    : type_(std::move(type)),
+    : NamedModule(std::move(type)),
       design((check_choice(given), given)),
       weight(register_parameter("weight", zeros({design.count, hidden_size}))) {
   if (design.scores == ExpertsDesign::Scores::softmax_of_best)
@@ -85,7 +85,7 @@ std::tuple<Tensor, Tensor, Tensor> Router::forward(const Tensor& hidden_states) 
 
 ExpertWeights::ExpertWeights(std::string type, int64_t hidden_size, const ExpertsDesign& given,
                              const std::string& activation_name)
-    : type_(std::move(type)),
+    : NamedModule(std::move(type)),
       design(given),
       activation(activation_named(activation_name)),
       gate_up_proj(register_parameter("gate_up_proj", design.transposed
@@ -133,7 +133,7 @@ Tensor ExpertWeights::forward(const Tensor& hidden_states, const Tensor& chosen,
 }
 
 Experts::Experts(int64_t hidden_size, const DecoderDesign& design)
-    : type_(design.names + design.experts.block),
+    : NamedModule(design.names + design.experts.block),
       router(child<Router>(design.experts.router, design.names + design.router_class, hidden_size, design.experts)),
       experts(child<ExpertWeights>("experts", design.names + "Experts", hidden_size, design.experts,
                                    design.feed_forward.activation)) {

@@ -11,16 +11,11 @@
 
 namespace calque {
 
-struct Router : Typed<Router> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct Router : NamedModule<Router> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   Router(std::string type, int64_t hidden_size, const ExpertsDesign& design);
   // Of [tokens, hidden]: logits [tokens, experts], weights and numbers of the chosen [tokens, chosen].
   std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& hidden_states);
-  std::string type_name() const override { return type_; }
   void reset(double range);
 
   ExpertsDesign design;
@@ -32,15 +27,10 @@ struct Router : Typed<Router> {
   Tensor chosen_of_groups(const Tensor& scores) const;
 };
 
-struct ExpertWeights : Typed<ExpertWeights> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct ExpertWeights : NamedModule<ExpertWeights> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "top_k_index", "top_k_weights"};
   ExpertWeights(std::string type, int64_t hidden_size, const ExpertsDesign& design, const std::string& activation);
   Tensor forward(const Tensor& hidden_states, const Tensor& chosen, const Tensor& weights);
-  std::string type_name() const override { return type_; }
   void reset(double range);
 
   ExpertsDesign design;
@@ -54,15 +44,10 @@ struct ExpertWeights : Typed<ExpertWeights> {
   Tensor gated(const Tensor& both) const;
 };
 
-struct Experts : Typed<Experts> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct Experts : NamedModule<Experts> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   Experts(int64_t hidden_size, const DecoderDesign& design);
   std::tuple<Tensor, Tensor> forward(const Tensor& hidden_states);  // and the router's logits
-  std::string type_name() const override { return type_; }
 
   Child<Router> router;
   Child<ExpertWeights> experts;

@@ -1,5 +1,6 @@
-// A module whose class name is the family's prefix ("transformers.models.bert.modeling_bert.Bert") and its own part
-// ("SelfAttention"), for blocks that several families share.
+// Blocks that several families share: a module's class name is given when it is made, whole, or as the family's prefix
+// ("transformers.models.bert.modeling_bert.Bert") before a part of its own ("SelfAttention"). A base holds it, so that it is
+// there when the first child or parameter is registered.
 #pragma once
 
 #include <string>
@@ -8,6 +9,15 @@
 #include "calque/nn/typed.h"
 
 namespace calque {
+
+template <class D, class Base = Module>
+struct NamedModule : Typed<D, Base> {
+  template <class... Given>
+  explicit NamedModule(std::string name, Given&&... given)
+      : Typed<D, Base>(std::forward<Given>(given)...), name(std::move(name)) {}
+  std::string type_name() const override { return name; }
+  std::string name;
+};
 
 template <class D>
 struct FamilyModule : Typed<D> {

@@ -6,7 +6,7 @@
 namespace calque {
 
 LatentAttention::LatentAttention(const Config& c, const DecoderDesign& whole)
-    : type_(whole.names + "Attention"),
+    : NamedModule(whole.names + "Attention"),
       design(whole.attention),
       sizes(*whole.latent),
       q_proj(child_if<Linear>(!sizes.query_rank, *this, "q_proj", c.integer("hidden_size"), design.heads * design.head_size,

@@ -9,16 +9,11 @@
 
 namespace calque {
 
-struct LatentAttention : Typed<LatentAttention> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct LatentAttention : NamedModule<LatentAttention> {
   static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
   LatentAttention(const Config& config, const DecoderDesign& design);
   DecoderAttention::Result forward(const Tensor& x, const Tensor& cosine, const Tensor& sine, const AttentionMask& mask,
                                    const LayerCache& past, bool eager);
-  std::string type_name() const override { return type_; }
 
   AttentionDesign design;
   LatentDesign sizes;

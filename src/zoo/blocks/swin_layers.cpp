@@ -68,6 +68,18 @@ Tensor shift_mask(const SymInt& height, const SymInt& width, int64_t window, int
 
 }  // namespace
 
+std::string swin_defaults(std::string_view own) {
+  return R"({"image_size": 224, "patch_size": 4, "num_channels": 3, "embed_dim": 96, "depths": [2, 2, 6, 2],
+        "num_heads": [3, 6, 12, 24], "window_size": 7, "mlp_ratio": 4.0, "qkv_bias": true, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0, "drop_path_rate": 0.1, "hidden_act": "gelu", "use_absolute_embeddings": false,
+        "initializer_range": 0.02, "layer_norm_eps": 1e-05)" +
+         std::string(own) + "}";
+}
+
+std::vector<std::pair<std::string, std::string>> swin_attributes() {
+  return {{"num_attention_heads", "num_heads"}, {"num_hidden_layers", "num_layers"}};
+}
+
 ConfigSchema swin_schema(std::vector<KeyRule> own) {
   own.insert(own.end(), {{"embed_dim", KeyKind::size},
                          {"num_heads", KeyKind::sizes},
@@ -323,19 +335,6 @@ SwinResult SwinEncoder::forward(const SwinGrid& grid, const SwinWishes& wishes) 
   return out;
 }
 
-void init_swin_part(Module& module) {
-  if (auto* embeddings = dynamic_cast<SwinEmbeddings*>(&module)) {
-    if (embeddings->mask_token.defined()) init::zeros_(embeddings->mask_token);
-    if (embeddings->position_embeddings.defined()) init::zeros_(embeddings->position_embeddings);
-  } else if (auto* attention = dynamic_cast<SwinSelfAttention*>(&module)) {
-    init::zeros_(attention->relative_position_bias_table);
-  }
-}
-
-Tensor swin_pooled(const Tensor& hidden_states) {
-  return functional::adaptive_avg_pool1d(hidden_states.transpose(1, 2), 1).flatten(1);
-}
-
 SwinWishes swin_wishes(const PretrainedModel& model, const ModelInputs& in) {
   SwinWishes out;
   out.hidden_states = model.wants_hidden_states(in);
@@ -344,14 +343,48 @@ SwinWishes swin_wishes(const PretrainedModel& model, const ModelInputs& in) {
   return out;
 }
 
-ModelOutput swin_output(const SwinResult& result, const Tensor& last_hidden_state, const Tensor& pooled) {
+SwinPictures::SwinPictures(const SwinStyle& style, const Config& c, bool use_mask_token)
+    : VisionModel(c),
+      style(&style),
+      embeddings(child<SwinEmbeddings>("embeddings", style, c, use_mask_token)),
+      encoder(child<SwinEncoder>("encoder", style, c)) {}
+
+SwinResult SwinPictures::encoded(const ModelInputs& in) {
+  const SwinGrid grid =
+      embeddings(in[arg::pixel_values], in[arg::bool_masked_pos], in[arg::interpolate_pos_encoding].value_or(false));
+  return encoder(grid, swin_wishes(*this, in));
+}
+
+std::vector<std::string> SwinPictures::no_split_modules() const {
+  const std::string stage = style->type("Stage");
+  return {stage.substr(stage.rfind('.') + 1)};
+}
+
+// Start values that PretrainedModel does not know.
+void SwinPictures::init_weights(Module& module) {
+  VisionModel::init_weights(module);
+  if (auto* embedded = dynamic_cast<SwinEmbeddings*>(&module)) {
+    if (embedded->mask_token.defined()) init::zeros_(embedded->mask_token);
+    if (embedded->position_embeddings.defined()) init::zeros_(embedded->position_embeddings);
+  } else if (auto* attention = dynamic_cast<SwinSelfAttention*>(&module)) {
+    init::zeros_(attention->relative_position_bias_table);
+  }
+}
+
+ModelOutput swin_output(const SwinResult& result, const Tensor& last_hidden_state) {
   ModelOutput out;
   out.set("last_hidden_state", last_hidden_state);
-  if (pooled.defined()) out.set("pooler_output", pooled);
+  out.set("pooler_output", functional::adaptive_avg_pool1d(last_hidden_state.transpose(1, 2), 1).flatten(1));
   out.set("hidden_states", result.hidden_states);
   out.set("attentions", result.attentions);
   out.set("reshaped_hidden_states", result.reshaped_hidden_states);
   return out;
 }
+
+static constexpr ModelArgument swin_classification_arguments[] = {arg::pixel_values, arg::labels, arg::output_attentions,
+                                                                  arg::output_hidden_states, arg::interpolate_pos_encoding};
+
+SwinImageClassification::SwinImageClassification(const HeadClass& head, const Config& c)
+    : CopiedAs(head, c, true, swin_classification_arguments, c.integer("hidden_size")) {}
 
 }  // namespace calque

@@ -16,18 +16,22 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "vision.h"
+#include "zoo/heads/vision_heads.h"
 
 namespace calque {
 
 struct SwinStyle {
   const char* family;           // "transformers.models.swin.modeling_swin.Swin"
+  const char* base;             // the base model's name in a model with a head
   bool extra_position = false;  // the table of positions has a row more than there are patches
   bool saved_index = false;     // relative_position_index is part of the state
   bool softmax_in_float32 = true;
   std::string type(const char* part) const { return std::string(family) + part; }
 };
 
-// What Swin and its relatives ask of a configuration.
+// What Swin and its relatives have in a configuration: `own` is behind what they share, as JSON.
+std::string swin_defaults(std::string_view own = {});
+std::vector<std::pair<std::string, std::string>> swin_attributes();
 ConfigSchema swin_schema(std::vector<KeyRule> own = {});
 // The size of a stage's outputs: each stage is twice as wide as the one before. UserError where that is no size.
 int64_t swin_features(const Config& c, size_t stage);
@@ -92,15 +96,13 @@ struct SwinSelfAttention : Typed<SwinSelfAttention> {
 };
 
 // A layer and dropout: what follows attention and feed-forward.
-struct SwinDense : Typed<SwinDense> {
+struct SwinDense : NamedModule<SwinDense> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   SwinDense(std::string name, int64_t in_features, int64_t out_features, double drop)
-      : name(std::move(name)),
+      : NamedModule(std::move(name)),
         dense(child<Linear>("dense", in_features, out_features)),
         dropout(child<Dropout>("dropout", drop)) {}
-  std::string type_name() const override { return name; }
   Tensor forward(const Tensor& hidden_states);
-  std::string name;
   Child<Linear> dense;
   Child<Dropout> dropout;
 };
@@ -175,11 +177,30 @@ struct SwinEncoder : Typed<SwinEncoder> {
   Child<ModuleList> layers;
 };
 
-// Start values that PretrainedModel does not know.
-void init_swin_part(Module& module);
-// The mean over the patches.
-Tensor swin_pooled(const Tensor& hidden_states);
+inline constexpr ModelArgument swin_arguments[] = {arg::pixel_values, arg::bool_masked_pos, arg::output_attentions,
+                                                   arg::output_hidden_states, arg::interpolate_pos_encoding};
 SwinWishes swin_wishes(const PretrainedModel& model, const ModelInputs& in);
-ModelOutput swin_output(const SwinResult& result, const Tensor& last_hidden_state, const Tensor& pooled);
+
+// The parts of each model.
+struct SwinPictures : VisionModel {
+  SwinPictures(const SwinStyle& style, const Config& c, bool use_mask_token);
+  SwinResult encoded(const ModelInputs& in);
+  std::string base_model_prefix() const override { return style->base; }
+  std::vector<std::string> no_split_modules() const override;
+  void init_weights(Module& module) override;
+  const SwinStyle* style;
+  Child<SwinEmbeddings> embeddings;
+  Child<SwinEncoder> encoder;
+
+ protected:
+  SwinPictures(const SwinPictures&) = default;
+};
+
+// Pooled is the mean over the patches.
+ModelOutput swin_output(const SwinResult& result, const Tensor& last_hidden_state);
+
+struct SwinImageClassification : CopiedAs<SwinImageClassification, PictureClassification> {
+  SwinImageClassification(const HeadClass& head, const Config& c);
+};
 
 }  // namespace calque

@@ -201,6 +201,24 @@ void complete_backbone(Config& config, int64_t stages) {
   config.set("stage_names", texts(names));
 }
 
+ModelOutput stages_output(const std::vector<Tensor>& states, const Tensor& pooled, bool want_hidden_states) {
+  ModelOutput out;
+  out.set("last_hidden_state", states.back());
+  out.set("pooler_output", pooled);
+  if (want_hidden_states) out.set("hidden_states", states);
+  return out;
+}
+
+StageNorms::StageNorms(Module& parent, const Config& config, const std::function<std::shared_ptr<Module>(size_t)>& make)
+    : norms_(parent.child<ModuleDict>("hidden_states_norms")) {
+  for (const int64_t stage : out_stages(config))
+    norms_->set(stage_name(stage), make(stage > 0 ? static_cast<size_t>(stage - 1) : 0));
+}
+
+Tensor StageNorms::operator()(int64_t stage, const Tensor& x) const {
+  return (*norms_)[stage_name(stage)].call({x}).to_tensor();
+}
+
 std::vector<int64_t> out_stages(const Config& config) {
   const auto count = static_cast<int64_t>(config.find("stage_names")->to_items().size());
   std::vector<int64_t> out = config.integers("out_indices");

@@ -2,12 +2,15 @@
 // a backbone, layers dropped in training, and masked pictures.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "calque/hub/pretrained_model.h"
-#include "calque/nn/typed.h"
+#include "calque/nn/container.h"
+#include "family_module.h"
 
 namespace calque {
 
@@ -53,13 +56,11 @@ Tensor masked_picture_loss(const Config& config, const Tensor& pixel_values, con
 Tensor as_picture(const Tensor& x, const SymInt& height, const SymInt& width);
 
 // Drops a sample's whole branch in training.
-struct DropPath : Typed<DropPath> {
+struct DropPath : NamedModule<DropPath> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
-  DropPath(std::string name, double p) : name(std::move(name)), p(p) {}
-  std::string type_name() const override { return name; }
+  DropPath(std::string name, double p) : NamedModule(std::move(name)), p(p) {}
   std::string extra_repr() const override;
   Tensor forward(const Tensor& hidden_states);
-  std::string name;
   double p;
 };
 
@@ -68,6 +69,14 @@ void complete_backbone(Config& config, int64_t stages);
 std::string stage_name(int64_t stage);
 // Which of the stages' outputs a backbone gives, in order: numbers in stage_names.
 std::vector<int64_t> out_stages(const Config& config);
+// What goes in, and the output of each stage.
+template <class Stage>
+std::vector<Tensor> through_stages(ModuleList& stages, const Tensor& x) {
+  std::vector<Tensor> out{x};
+  for (Stage* stage : stages.items<Stage>()) out.push_back((*stage)(out.back()));
+  return out;
+}
+ModelOutput stages_output(const std::vector<Tensor>& states, const Tensor& pooled, bool want_hidden_states);
 // Of outputs one a stage those that were asked for, each through `norm`; hidden states only where they are wanted.
 template <class Norm>
 ModelOutput backbone_output(const std::vector<Tensor>& states, const Config& config, bool want_hidden_states, Norm&& norm) {
@@ -78,6 +87,17 @@ ModelOutput backbone_output(const std::vector<Tensor>& states, const Config& con
   if (want_hidden_states) out.set("hidden_states", states);
   return out;
 }
+
+// A backbone's norms, one for each stage that it gives: a child `hidden_states_norms` of `parent`.
+class StageNorms {
+ public:
+  // `make` is given the number of the stage, counted from 0, whose width the norm has.
+  StageNorms(Module& parent, const Config& config, const std::function<std::shared_ptr<Module>(size_t)>& make);
+  Tensor operator()(int64_t stage, const Tensor& x) const;
+
+ private:
+  Child<ModuleDict> norms_;
+};
 
 // A part's configuration is there, says its model type and has its defaults.
 void complete_part(Config& config, std::string_view key, std::string_view model_type);

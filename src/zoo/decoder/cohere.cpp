@@ -1,24 +1,15 @@
-// Cohere: Llama's parts with attention and feed-forward side by side, norms without bias, rotary positions of neighbouring
-// numbers, norms of queries and keys where asked for, logits scaled.
+// Cohere: Llama's parts side by side, with norms of queries and keys where asked for.
+#include "zoo/blocks/cohere_design.h"
 #include "zoo/blocks/decoder_model.h"
 
 namespace calque::cohere {
 
 namespace {
 
+constexpr const char* names = "transformers.models.cohere.modeling_cohere.Cohere";
+
 DecoderDesign design(const Config& c) {
-  DecoderDesign out{.names = "transformers.models.cohere.modeling_cohere.Cohere",
-                    .norm_class = "LayerNorm",
-                    .norm = {NormKind::centred, c.number("layer_norm_eps")},
-                    .attention = attention_design(c),
-                    .feed_forward = feed_forward_design(c),
-                    .parallel = true,
-                    .before_feed_forward = nullptr,
-                    .layers = plain_layers(c),
-                    .rotary = {{.interleaved = true}},
-                    .logits_scale = c.number("logit_scale")};
-  out.attention.turning = Turning::neighbours;
-  out.attention.wide_turning = true;
+  DecoderDesign out = cohere_design(names, c, plain_layers(c));
   if (c.flag("use_qk_norm")) out.attention.query_norm = QueryNorm::each_head;
   out.attention.query_norm_kind = out.norm;
   return out;
@@ -29,7 +20,7 @@ void complete(Config& config) {
   complete_rope_parameters(config, 500000);
 }
 
-constexpr HeadFamily heads{"transformers.models.cohere.modeling_cohere.Cohere", "model", decoder_of<design>};
+constexpr HeadFamily heads{names, "model", decoder_of<design>};
 
 }  // namespace
 
@@ -39,11 +30,7 @@ void register_models(ModelRegistry& registry) {
       .model_type = "cohere",
       .config_class = "CohereConfig",
       .attribute_map = {},
-      .defaults = R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "logit_scale": 0.0625,
-        "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": null, "hidden_act": "silu",
-        "max_position_embeddings": 8192, "initializer_range": 0.02, "layer_norm_eps": 1e-05, "use_cache": true,
-        "pad_token_id": 0, "bos_token_id": 5, "eos_token_id": 255001, "tie_word_embeddings": true, "attention_bias": false,
-        "attention_dropout": 0.0, "use_qk_norm": false})",
+      .defaults = cohere_defaults(R"(, "use_qk_norm": false)"),
       .schema = rotary_schema({{"logit_scale", KeyKind::number}}),
       .complete = complete,
       .classes = decoder_classes(heads, 1),

@@ -15,15 +15,13 @@ constexpr char megatron_family[] = "transformers.models.megatron_bert.modeling_m
 LayerNormOptions megatron_norm(const Config& c) { return {.eps = c.number("layer_norm_eps")}; }
 
 // dense, dropout, residual; the norm is elsewhere.
-struct MegatronBertResidual : Typed<MegatronBertResidual> {
+struct MegatronBertResidual : NamedModule<MegatronBertResidual> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "residual"};
   MegatronBertResidual(const Config& c, const char* part, int64_t in_features)
-      : part(part),
+      : NamedModule(std::string(megatron_family) + part),
         dense(child<Linear>("dense", in_features, c.integer("hidden_size"))),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
-  std::string type_name() const override { return std::string(megatron_family) + part; }
   Tensor forward(const Tensor& hidden_states, const Tensor& residual) { return residual + dropout(dense(hidden_states)); }
-  const char* part;
   Child<Linear> dense;
   Child<Dropout> dropout;
 };

@@ -113,19 +113,17 @@ struct MobileBertSelfAttention : Typed<MobileBertSelfAttention> {
 };
 
 // dense, with or without dropout, residual, norm.
-struct MobileBertResidual : Typed<MobileBertResidual> {
+struct MobileBertResidual : NamedModule<MobileBertResidual> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "residual_tensor"};
   MobileBertResidual(const Config& c, std::string name, int64_t in_features, int64_t out_features, bool drops)
-      : name(std::move(name)),
+      : NamedModule(std::move(name)),
         dense(child<Linear>("dense", in_features, out_features)),
         norm(child_module<Module>("LayerNorm", mobilebert_norm(c, out_features, mobilebert_eps(c)))),
         dropout(child_if<Dropout>(drops, *this, "dropout", c.number("hidden_dropout_prob"))) {}
-  std::string type_name() const override { return name; }
   Tensor forward(const Tensor& hidden_states, const Tensor& residual) {
     const Tensor x = dense(hidden_states);
     return norm((dropout ? (*dropout)(x) : x) + residual).to_tensor();
   }
-  std::string name;
   Child<Linear> dense;
   Child<Module> norm;
   std::optional<Child<Dropout>> dropout;

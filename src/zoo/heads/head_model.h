@@ -25,9 +25,9 @@ struct HeadFamily {
 template <class M>
 std::unique_ptr<PretrainedModel> made_model(const Config& config, [[maybe_unused]] bool pools) {
   if constexpr (std::is_constructible_v<M, const Config&, bool>)
-    return std::make_unique<M>(config, pools);
+    return std::unique_ptr<PretrainedModel>(new M(config, pools));
   else
-    return std::make_unique<M>(config);
+    return std::unique_ptr<PretrainedModel>(new M(config));
 }
 
 struct HeadClass {
@@ -78,7 +78,7 @@ struct CopiedAs : Base {
  protected:
   CopiedAs(const CopiedAs&) = default;
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<D>(static_cast<const D&>(*this)));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new D(static_cast<const D&>(*this))));
   }
 };
 
@@ -94,7 +94,7 @@ ModelClass head_class(std::initializer_list<std::string_view> tasks, const HeadC
 template <class M>
 ModelClass head_class(std::initializer_list<std::string_view> tasks, const HeadClass& head) {
   return head_class(tasks, head, [](const HeadClass& given, const Config& config) -> std::unique_ptr<PretrainedModel> {
-    return std::make_unique<M>(given, config);
+    return std::unique_ptr<PretrainedModel>(new M(given, config));
   });
 }
 

@@ -41,7 +41,7 @@ struct HearingModel : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<HearingModel>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new HearingModel(*this)));
   }
 };
 
@@ -62,7 +62,7 @@ struct HearingConditionalGeneration : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<HearingConditionalGeneration>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new HearingConditionalGeneration(*this)));
   }
 };
 

@@ -2,6 +2,7 @@
 // question answering. A family's file registers those that it has, with its style.
 #pragma once
 
+#include "../blocks/family_module.h"
 #include "../blocks/seq2seq_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/dropout.h"
@@ -24,7 +25,7 @@ struct Seq2SeqConditionalGeneration : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqConditionalGeneration>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqConditionalGeneration(*this)));
   }
 };
 
@@ -39,7 +40,7 @@ struct Seq2SeqDecoderWrapper : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqDecoderWrapper>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqDecoderWrapper(*this)));
   }
 };
 
@@ -57,22 +58,20 @@ struct Seq2SeqCausalLM : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqCausalLM>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqCausalLM(*this)));
   }
 };
 
-struct Seq2SeqClassificationHead : Typed<Seq2SeqClassificationHead> {
+struct Seq2SeqClassificationHead : NamedModule<Seq2SeqClassificationHead> {
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   // `type` is transformers' name of the class.
   Seq2SeqClassificationHead(std::string type, int64_t size, int64_t labels, double dropout_probability)
-      : type(std::move(type)),
+      : NamedModule(std::move(type)),
         dense(child<Linear>("dense", size, size)),
         dropout(child<Dropout>("dropout", dropout_probability)),
         out_proj(child<Linear>("out_proj", size, labels)) {}
-  std::string type_name() const override { return type; }
   Tensor forward(const Tensor& hidden_states);
 
-  std::string type;
   Child<Linear> dense;
   Child<Dropout> dropout;
   Child<Linear> out_proj;
@@ -94,7 +93,7 @@ struct Seq2SeqSequenceClassification : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqSequenceClassification>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqSequenceClassification(*this)));
   }
 };
 
@@ -114,7 +113,7 @@ struct Seq2SeqQuestionAnswering : Seq2SeqPretrained {
 
  protected:
   std::shared_ptr<Module> copy_self() const override {
-    return nn_detail::shared_module(std::make_unique<Seq2SeqQuestionAnswering>(*this));
+    return nn_detail::shared_module(std::unique_ptr<Module>(new Seq2SeqQuestionAnswering(*this)));
   }
 };
 
@@ -147,7 +146,7 @@ ModelClass seq2seq_class(const Seq2SeqStyle& style, const char* part, std::initi
   return seq2seq_class(
       style, part, tasks,
       [](const Seq2SeqStyle& its, const std::string& name, const Config& config) -> std::unique_ptr<PretrainedModel> {
-        return std::make_unique<M>(its, name, config);
+        return std::unique_ptr<PretrainedModel>(new M(its, name, config));
       });
 }
 

@@ -12,6 +12,17 @@ std::optional<Child<Linear>> label_scores(Module& parent, const char* name, cons
   return child_if<Linear>(num_labels(config) > 0, parent, name, features, num_labels(config));
 }
 
+PictureClassification::PictureClassification(const HeadClass& head, const Config& c, bool pools,
+                                             std::span<const ModelArgument> own, int64_t size)
+    : VisionHead(head, c, pools, own), classifier(label_scores(*this, "classifier", c, size)) {}
+
+ModelOutput PictureClassification::forward(const ModelInputs& in) {
+  const ModelOutput base = model(in);
+  ModelOutput out = sequence_classification_output(config(), base, scored(classifier, features(base)), in[arg::labels]);
+  out.take(base, {"reshaped_hidden_states"});
+  return out;
+}
+
 Child<Sequential> pixel_decoder(Module& parent, const Config& config, int64_t features) {
   const int64_t stride = config.integer("encoder_stride");
   const auto channels = scaled_size(config, "encoder_stride", static_cast<double>(stride) * static_cast<double>(stride),

@@ -22,6 +22,18 @@ inline Tensor scored(const std::optional<Child<Linear>>& classifier, const Tenso
   return classifier ? (*classifier)(features) : features;
 }
 
+// Scores from a picture's features, which are the base model's pooled output where a family says nothing else.
+struct PictureClassification : VisionHead {
+  PictureClassification(const HeadClass& head, const Config& c, bool pools, std::span<const ModelArgument> own,
+                        int64_t size);
+  ModelOutput forward(const ModelInputs& in) override;
+  virtual Tensor features(const ModelOutput& base) const { return base["pooler_output"]; }
+  std::optional<Child<Linear>> classifier;
+
+ protected:
+  PictureClassification(const PictureClassification&) = default;
+};
+
 // Pixels from the outputs of the patches: a convolution and a shuffle of its channels into place.
 Child<Sequential> pixel_decoder(Module& parent, const Config& config, int64_t features);
 // Of outputs [batch, patches, size] of a square grid: the reconstruction, and the loss where patches were masked.

@@ -4,9 +4,7 @@
 #include "calque/nn/init.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/matmul.h"
 #include "calque/op/aten/scans.h"
-#include "calque/op/aten/unary.h"
 #include "zoo/blocks/bert_embeddings.h"
 #include "zoo/blocks/clip_layers.h"
 
@@ -101,49 +99,24 @@ struct AltCLIPVisionModel : ModelOf<AltCLIPVisionModel, ClipPictures> {
   std::vector<std::string> no_split_modules() const override { return altclip_wholes(); }
 };
 
-struct AltCLIPModel : ModelOf<AltCLIPModel> {
+struct AltCLIPModel : ModelOf<AltCLIPModel, ProjectedTowers> {
   static constexpr const char* torch_type = "transformers.models.altclip.modeling_altclip.AltCLIPModel";
   static constexpr ModelArgument forward_arguments[] = {
       arg::input_ids,         arg::pixel_values,         arg::attention_mask,
       arg::position_ids,      arg::token_type_ids,       arg::return_loss,
       arg::output_attentions, arg::output_hidden_states, arg::interpolate_pos_encoding};
   explicit AltCLIPModel(const Config& c)
-      : ModelOf(c),
-        logit_scale(register_parameter("logit_scale", full({}, c.number("logit_scale_init_value")))),
-        text_model(child<AltCLIPTextModel>("text_model", c.nested("text_config"))),
-        vision_model(child<AltCLIPVisionModel>("vision_model", c.nested("vision_config"))),
-        visual_projection(child<Linear>("visual_projection", vision_model->config().integer("hidden_size"),
-                                        c.integer("projection_dim"), false)),
-        text_projection(child<Linear>("text_projection", text_model->config().integer("project_dim"),
-                                      c.integer("projection_dim"), false)) {}
+      : ModelOf(c, std::make_shared<AltCLIPTextModel>(c.nested("text_config")),
+                std::make_shared<AltCLIPVisionModel>(c.nested("vision_config")),
+                c.nested("text_config").integer("project_dim")) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput texts = text_model(in), pictures = vision_model(in);
     const Tensor image_embeds = normalized_rows(visual_projection(pictures["pooler_output"]));
     const Tensor text_embeds = normalized_rows(text_projection(texts["pooler_output"]));
-    const Tensor logits = matmul(text_embeds, image_embeds.t()) * exp(logit_scale);
-    return pairs_output(in[arg::return_loss].value_or(false) ? pairs_loss(logits) : Tensor(), logits, text_embeds,
-                        image_embeds, texts, pictures);
+    return compared(in, text_embeds, image_embeds, texts, pictures);
   }
   std::string base_model_prefix() const override { return "altclip"; }
   std::vector<std::string> no_split_modules() const override { return altclip_wholes(); }
-  Child<Embedding>* input_embeddings() override { return text_model->input_embeddings(); }
-  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
-    ModelInputs in = text_model->example_inputs(sizes);
-    in.set(arg::pixel_values, vision_model->example_inputs(sizes)[arg::pixel_values]);
-    return in;
-  }
-  void init_weights(Module& module) override {
-    PretrainedModel::init_weights(module);
-    if (&module != this) return;
-    const double factor = config().number("initializer_factor");
-    init::constant_(logit_scale, config().number("logit_scale_init_value"));
-    for (const Child<Linear>* one : {&text_projection, &visual_projection})
-      init::normal_((*one)->weight, 0, factor / std::sqrt(static_cast<double>((*one)->in_features)));
-  }
-  Parameter logit_scale;
-  Child<AltCLIPTextModel> text_model;
-  Child<AltCLIPVisionModel> vision_model;
-  Child<Linear> visual_projection, text_projection;
 };
 
 void complete_altclip(Config& config) {

@@ -5,9 +5,6 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
-#include "calque/op/aten/matmul.h"
-#include "calque/op/aten/reductions.h"
-#include "calque/op/aten/unary.h"
 #include "zoo/blocks/clip_layers.h"
 #include "zoo/heads/vision_heads.h"
 
@@ -19,17 +16,9 @@ constexpr char clip_family[] = "transformers.models.clip.modeling_clip.CLIP";
 
 std::vector<std::string> clip_wholes() { return {"CLIPTextEmbeddings", "CLIPEncoderLayer", "CLIPVisionEmbeddings"}; }
 
-struct CLIPTextModel : ModelOf<CLIPTextModel> {
+struct CLIPTextModel : ModelOf<CLIPTextModel, ClipTexts> {
   static constexpr const char* torch_type = "transformers.models.clip.modeling_clip.CLIPTextModel";
-  static constexpr ModelArgument forward_arguments[] = {arg::input_ids, arg::attention_mask, arg::position_ids,
-                                                        arg::output_attentions, arg::output_hidden_states};
-  explicit CLIPTextModel(const Config& c)
-      : ModelOf(c),
-        embeddings(child<ClipTextEmbeddings>("embeddings", c, clip_family)),
-        encoder(child<ClipEncoder>("encoder", c, clip_family)),
-        final_layer_norm(child<LayerNorm>("final_layer_norm", c.integer("hidden_size"),
-                                          LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
-
+  explicit CLIPTextModel(const Config& c) : ModelOf(c, clip_family) {}
   ModelOutput forward(const ModelInputs& in) override {
     const Tensor ids = in[arg::input_ids];
     EncoderInputs inputs = unmasked_inputs(*this, in, embeddings(ids, in[arg::position_ids]));
@@ -39,16 +28,10 @@ struct CLIPTextModel : ModelOf<CLIPTextModel> {
     const Tensor rows = arange(ids.sym_size(0), DType::int64, std::nullopt, ids.device());
     return encoder_output(result, index(result.last_hidden_state, {rows, end_of_text(ids)}));
   }
-  std::string base_model_prefix() const override { return "text_model"; }  // of a whole model's checkpoint
   std::vector<std::string> no_split_modules() const override { return clip_wholes(); }
-  Child<Embedding>* input_embeddings() override { return &embeddings->token_embedding; }
   void init_weights(Module& module) override {
     if (!init_clip_part(module, config())) PretrainedModel::init_weights(module);
   }
-
-  Child<ClipTextEmbeddings> embeddings;
-  Child<ClipEncoder> encoder;
-  Child<LayerNorm> final_layer_norm;
 
  private:
   // Configurations of the first checkpoints have 2 for a token that is the last of the vocabulary.
@@ -86,7 +69,9 @@ struct CLIPTextModelWithProjection : ModelOf<CLIPTextModelWithProjection> {
   std::string base_model_prefix() const override { return "text_model"; }
   std::vector<std::string> no_split_modules() const override { return clip_wholes(); }
   Child<Embedding>* input_embeddings() override { return text_model->input_embeddings(); }
-  void init_weights(Module& module) override;
+  void init_weights(Module& module) override {
+    &module == this ? init_projection(text_projection, config()) : PretrainedModel::init_weights(module);
+  }
   Child<CLIPTextModel> text_model;
   Child<Linear> text_projection;
 };
@@ -105,96 +90,47 @@ struct CLIPVisionModelWithProjection : ModelOf<CLIPVisionModelWithProjection, Vi
   }
   std::string base_model_prefix() const override { return "vision_model"; }
   std::vector<std::string> no_split_modules() const override { return clip_wholes(); }
-  void init_weights(Module& module) override;
+  void init_weights(Module& module) override {
+    &module == this ? init_projection(visual_projection, config()) : VisionModel::init_weights(module);
+  }
   Child<CLIPVisionModel> vision_model;
   Child<Linear> visual_projection;
 };
 
-struct CLIPModel : ModelOf<CLIPModel> {
+struct CLIPModel : ModelOf<CLIPModel, ProjectedTowers> {
   static constexpr const char* torch_type = "transformers.models.clip.modeling_clip.CLIPModel";
   static constexpr ModelArgument forward_arguments[] = {
       arg::input_ids,   arg::pixel_values,      arg::attention_mask,       arg::position_ids,
       arg::return_loss, arg::output_attentions, arg::output_hidden_states, arg::interpolate_pos_encoding};
   explicit CLIPModel(const Config& c)
-      : ModelOf(c),
-        logit_scale(register_parameter("logit_scale", full({}, c.number("logit_scale_init_value")))),
-        text_model(child<CLIPTextModel>("text_model", c.nested("text_config"))),
-        vision_model(child<CLIPVisionModel>("vision_model", c.nested("vision_config"))),
-        visual_projection(child<Linear>("visual_projection", vision_model->config().integer("hidden_size"),
-                                        c.integer("projection_dim"), false)),
-        text_projection(child<Linear>("text_projection", text_model->config().integer("hidden_size"),
-                                      c.integer("projection_dim"), false)) {}
-
+      : ModelOf(c, std::make_shared<CLIPTextModel>(c.nested("text_config")),
+                std::make_shared<CLIPVisionModel>(c.nested("vision_config")),
+                c.nested("text_config").integer("hidden_size")) {}
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput pictures = vision_model(in), texts = text_model(in);
     const Tensor seen = visual_projection(pictures["pooler_output"]), said = text_projection(texts["pooler_output"]);
     const Tensor image_embeds = normalized_rows(seen), text_embeds = normalized_rows(said);
-    const Tensor logits = matmul(text_embeds, image_embeds.t()) * exp(logit_scale);
-    return pairs_output(in[arg::return_loss].value_or(false) ? pairs_loss(logits) : Tensor(), logits, text_embeds,
-                        image_embeds, with_field(texts, "pooler_output", said), with_field(pictures, "pooler_output", seen));
+    return compared(in, text_embeds, image_embeds, with_field(texts, "pooler_output", said),
+                    with_field(pictures, "pooler_output", seen));
   }
   std::string base_model_prefix() const override { return "clip"; }
   std::vector<std::string> no_split_modules() const override { return clip_wholes(); }
-  Child<Embedding>* input_embeddings() override { return text_model->input_embeddings(); }
-  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
-    ModelInputs in = text_model->example_inputs(sizes);
-    in.set(arg::pixel_values, vision_model->example_inputs(sizes)[arg::pixel_values]);
-    return in;
-  }
-  void init_weights(Module& module) override;
-
-  Parameter logit_scale;
-  Child<CLIPTextModel> text_model;
-  Child<CLIPVisionModel> vision_model;
-  Child<Linear> visual_projection, text_projection;
 };
 
-// The mean over the patches, without the first token.
-struct CLIPForImageClassification : ModelOf<CLIPForImageClassification> {
+// The first token is none of the patches.
+struct CLIPForImageClassification : ModelOf<CLIPForImageClassification, TowerClassification> {
   static constexpr const char* torch_type = "transformers.models.clip.modeling_clip.CLIPForImageClassification";
   static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::labels, arg::output_attentions,
                                                         arg::output_hidden_states};
   explicit CLIPForImageClassification(const Config& c)
-      : ModelOf(c),
-        vision_model(child<CLIPVisionModel>("vision_model", c.nested("vision_config"))),
-        classifier(label_scores(*this, "classifier", c, vision_model->config().integer("hidden_size"))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = vision_model(in);
-    const Tensor pooled = mean(base["last_hidden_state"].slice(1, 1), {1});
-    return sequence_classification_output(config(), base, scored(classifier, pooled), in[arg::labels]);
-  }
+      : ModelOf(c, std::make_shared<CLIPVisionModel>(c.nested("vision_config")), 1) {}
   std::string base_model_prefix() const override { return "clip"; }
-  std::string main_input_name() const override { return "pixel_values"; }
   std::vector<std::string> no_split_modules() const override { return clip_wholes(); }
-  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return vision_model->example_inputs(sizes); }
-  void init_weights(Module& module) override;
-  Child<CLIPVisionModel> vision_model;
-  std::optional<Child<Linear>> classifier;
+  void init_weights(Module& module) override {
+    PretrainedModel::init_weights(module);
+    if (&module == this && classifier) init_projection(*classifier, config());
+  }
 };
-
-// A projection's deviation is by what it sums over.
-void init_projection(const Child<Linear>& projection, const Config& config) {
-  init::normal_(projection->weight, 0,
-                std::pow(projection->in_features, -0.5) * config.optional_number("initializer_factor").value_or(1));
-}
-
-void CLIPTextModelWithProjection::init_weights(Module& module) {
-  &module == this ? init_projection(text_projection, config()) : PretrainedModel::init_weights(module);
-}
-void CLIPVisionModelWithProjection::init_weights(Module& module) {
-  &module == this ? init_projection(visual_projection, config()) : VisionModel::init_weights(module);
-}
-void CLIPModel::init_weights(Module& module) {
-  PretrainedModel::init_weights(module);
-  if (&module != this) return;
-  init::constant_(logit_scale, config().number("logit_scale_init_value"));
-  init_projection(text_projection, config());
-  init_projection(visual_projection, config());
-}
-void CLIPForImageClassification::init_weights(Module& module) {
-  PretrainedModel::init_weights(module);
-  if (&module == this && classifier) init_projection(*classifier, config());
-}
 
 void complete_clip(Config& config) {
   complete_part(config, "text_config", "clip_text_model");

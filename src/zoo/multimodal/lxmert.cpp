@@ -77,16 +77,14 @@ struct LxmertAttention : Typed<LxmertAttention> {
 };
 
 // dense, dropout, residual, norm.
-struct LxmertResidual : Typed<LxmertResidual> {
+struct LxmertResidual : NamedModule<LxmertResidual> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "input_tensor"};
   LxmertResidual(const Config& c, const char* part, const char* from)
-      : part(part),
+      : NamedModule(lxmert_type(part)),
         dense(child<Linear>("dense", c.integer(from), c.integer("hidden_size"))),
         norm(child<LayerNorm>("LayerNorm", c.integer("hidden_size"), lxmert_norm)),
         dropout(child<Dropout>("dropout", c.number("hidden_dropout_prob"))) {}
-  std::string type_name() const override { return lxmert_type(part); }
   Tensor forward(const Tensor& x, const Tensor& input) { return norm(dropout(dense(x)) + input); }
-  const char* part;
   Child<Linear> dense;
   Child<LayerNorm> norm;
   Child<Dropout> dropout;

@@ -85,29 +85,17 @@ std::vector<std::string> siglip_wholes() {
   return {"SiglipTextEmbeddings", "SiglipVisionEmbeddings", "SiglipEncoderLayer", "SiglipMultiheadAttentionPoolingHead"};
 }
 
-struct SiglipTextModel : ModelOf<SiglipTextModel> {
+struct SiglipTextModel : ModelOf<SiglipTextModel, ClipTexts> {
   static constexpr const char* torch_type = "transformers.models.siglip.modeling_siglip.SiglipTextModel";
-  static constexpr ModelArgument forward_arguments[] = {arg::input_ids, arg::attention_mask, arg::position_ids,
-                                                        arg::output_attentions, arg::output_hidden_states};
   explicit SiglipTextModel(const Config& c)
-      : ModelOf(c),
-        embeddings(child<ClipTextEmbeddings>("embeddings", c, siglip_family)),
-        encoder(child<ClipEncoder>("encoder", c, siglip_family)),
-        final_layer_norm(child<LayerNorm>("final_layer_norm", c.integer("hidden_size"),
-                                          LayerNormOptions{.eps = c.number("layer_norm_eps")})),
-        head(child<Linear>("head", c.integer("hidden_size"), c.integer("projection_size"))) {}
+      : ModelOf(c, siglip_family), head(child<Linear>("head", c.integer("hidden_size"), c.integer("projection_size"))) {}
   ModelOutput forward(const ModelInputs& in) override {
     EncoderResult result = encoder(encoder_inputs(*this, in, embeddings(in[arg::input_ids], in[arg::position_ids])));
     result.last_hidden_state = final_layer_norm(result.last_hidden_state);
     return encoder_output(result, head(result.last_hidden_state.select(1, -1)));
   }
-  std::string base_model_prefix() const override { return "text_model"; }
   std::vector<std::string> no_split_modules() const override { return siglip_wholes(); }
-  Child<Embedding>* input_embeddings() override { return &embeddings->token_embedding; }
   void init_weights(Module& module) override { init_siglip_part(module, config()); }
-  Child<ClipTextEmbeddings> embeddings;
-  Child<ClipEncoder> encoder;
-  Child<LayerNorm> final_layer_norm;
   Child<Linear> head;
 };
 
@@ -137,17 +125,16 @@ struct SiglipVisionModel : ModelOf<SiglipVisionModel, VisionModel> {
   std::optional<Child<SiglipMultiheadAttentionPoolingHead>> head;
 };
 
-struct SiglipModel : ModelOf<SiglipModel> {
+struct SiglipModel : ModelOf<SiglipModel, TwoTowers> {
   static constexpr const char* torch_type = "transformers.models.siglip.modeling_siglip.SiglipModel";
   static constexpr ModelArgument forward_arguments[] = {
       arg::input_ids,   arg::pixel_values,      arg::attention_mask,       arg::position_ids,
       arg::return_loss, arg::output_attentions, arg::output_hidden_states, arg::interpolate_pos_encoding};
   explicit SiglipModel(const Config& c)
-      : ModelOf(c),
+      : ModelOf(c, std::make_shared<SiglipTextModel>(c.nested("text_config")),
+                std::make_shared<SiglipVisionModel>(c.nested("vision_config"))),
         logit_scale(register_parameter("logit_scale", unset_parameter({1}))),
-        logit_bias(register_parameter("logit_bias", unset_parameter({1}))),
-        text_model(child<SiglipTextModel>("text_model", c.nested("text_config"))),
-        vision_model(child<SiglipVisionModel>("vision_model", c.nested("vision_config"))) {}
+        logit_bias(register_parameter("logit_bias", unset_parameter({1}))) {}
 
   ModelOutput forward(const ModelInputs& in) override {
     const ModelOutput pictures = vision_model(in), texts = text_model(in);
@@ -159,12 +146,6 @@ struct SiglipModel : ModelOf<SiglipModel> {
   }
   std::string base_model_prefix() const override { return "siglip"; }
   std::vector<std::string> no_split_modules() const override { return siglip_wholes(); }
-  Child<Embedding>* input_embeddings() override { return text_model->input_embeddings(); }
-  ModelInputs example_inputs(const ExampleSizes& sizes) const override {
-    ModelInputs in = text_model->example_inputs(sizes);
-    in.set(arg::pixel_values, vision_model->example_inputs(sizes)[arg::pixel_values]);
-    return in;
-  }
   void init_weights(Module& module) override {
     if (&module != this) return init_siglip_part(module, config());
     init::zeros_(logit_scale);
@@ -172,8 +153,6 @@ struct SiglipModel : ModelOf<SiglipModel> {
   }
 
   Parameter logit_scale, logit_bias;
-  Child<SiglipTextModel> text_model;
-  Child<SiglipVisionModel> vision_model;
 
  private:
   // A text and the picture of its row belong together; no other pair does.
@@ -184,32 +163,19 @@ struct SiglipModel : ModelOf<SiglipModel> {
   }
 };
 
-// The mean over the patches.
-struct SiglipForImageClassification : ModelOf<SiglipForImageClassification> {
+struct SiglipForImageClassification : ModelOf<SiglipForImageClassification, TowerClassification> {
   static constexpr const char* torch_type = "transformers.models.siglip.modeling_siglip.SiglipForImageClassification";
   static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::labels, arg::output_attentions,
                                                         arg::output_hidden_states, arg::interpolate_pos_encoding};
   explicit SiglipForImageClassification(const Config& c)
-      : ModelOf(c),
-        vision_model(child<SiglipVisionModel>("vision_model", c.nested("vision_config"))),
-        classifier(label_scores(*this, "classifier", c, vision_model->config().integer("hidden_size"))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = vision_model(in);
-    const Tensor pooled = mean(base["last_hidden_state"], {1});
-    return sequence_classification_output(config(), base, scored(classifier, pooled), in[arg::labels]);
-  }
+      : ModelOf(c, std::make_shared<SiglipVisionModel>(c.nested("vision_config")), 0) {}
   std::string base_model_prefix() const override { return "siglip"; }
-  std::string main_input_name() const override { return "pixel_values"; }
   std::vector<std::string> no_split_modules() const override { return siglip_wholes(); }
-  ModelInputs example_inputs(const ExampleSizes& sizes) const override { return vision_model->example_inputs(sizes); }
   void init_weights(Module& module) override {
     init_siglip_part(module, config());
     if (&module != this || !classifier) return;
-    const double size = static_cast<double>((*classifier)->in_features);
-    init::normal_((*classifier)->weight, 0, config().optional_number("initializer_factor").value_or(1) / std::sqrt(size));
+    init_projection(*classifier, config());
   }
-  Child<SiglipVisionModel> vision_model;
-  std::optional<Child<Linear>> classifier;
 };
 
 void complete_siglip(Config& config) {

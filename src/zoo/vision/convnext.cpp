@@ -98,11 +98,7 @@ struct ConvNextEncoder : Typed<ConvNextEncoder> {
       stages->emplace<ConvNextStage>(c, sizes[i > 0 ? i - 1 : 0], sizes[i], i > 0 ? 2 : 1, drops[i]);
   }
   // What goes in, and the output of each stage.
-  std::vector<Tensor> forward(const Tensor& hidden_states) {
-    std::vector<Tensor> out{hidden_states};
-    for (ConvNextStage* stage : stages->items<ConvNextStage>()) out.push_back((*stage)(out.back()));
-    return out;
-  }
+  std::vector<Tensor> forward(const Tensor& hidden_states) { return through_stages<ConvNextStage>(*stages, hidden_states); }
   Child<ModuleList> stages;
 
  private:
@@ -147,27 +143,17 @@ struct ConvNextModel : ModelOf<ConvNextModel, ConvNextPretrained> {
                                    LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
   ModelOutput forward(const ModelInputs& in) override {
     const std::vector<Tensor> states = encoder(embeddings(in[arg::pixel_values]));
-    ModelOutput out;
-    out.set("last_hidden_state", states.back());
-    out.set("pooler_output", layernorm(mean(states.back(), {-2, -1})));
-    if (wants_hidden_states(in)) out.set("hidden_states", states);
-    return out;
+    return stages_output(states, layernorm(mean(states.back(), {-2, -1})), wants_hidden_states(in));
   }
   Child<ConvNextEmbeddings> embeddings;
   Child<ConvNextEncoder> encoder;
   Child<LayerNorm> layernorm;
 };
 
-struct ConvNextForImageClassification : CopiedAs<ConvNextForImageClassification, VisionHead> {
+struct ConvNextForImageClassification : CopiedAs<ConvNextForImageClassification, PictureClassification> {
   static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::labels, arg::output_hidden_states};
   ConvNextForImageClassification(const HeadClass& head, const Config& c)
-      : CopiedAs(head, c, true, forward_arguments),
-        classifier(label_scores(*this, "classifier", c, c.integers("hidden_sizes").back())) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = model(in);
-    return sequence_classification_output(config(), base, scored(classifier, base["pooler_output"]), in[arg::labels]);
-  }
-  std::optional<Child<Linear>> classifier;
+      : CopiedAs(head, c, true, forward_arguments, c.integers("hidden_sizes").back()) {}
 };
 
 struct ConvNextBackbone : ModelOf<ConvNextBackbone, ConvNextPretrained> {
@@ -177,21 +163,16 @@ struct ConvNextBackbone : ModelOf<ConvNextBackbone, ConvNextPretrained> {
       : ModelOf(c),
         embeddings(child<ConvNextEmbeddings>("embeddings", c)),
         encoder(child<ConvNextEncoder>("encoder", c)),
-        hidden_states_norms(child<ModuleDict>("hidden_states_norms")) {
-    const std::vector<int64_t> sizes = c.integers("hidden_sizes");
-    for (const int64_t stage : out_stages(c))
-      hidden_states_norms->set(stage_name(stage), std::make_shared<ConvNextLayerNorm>(
-                                                      sizes.at(static_cast<size_t>(stage > 0 ? stage - 1 : 0)), true));
-  }
+        hidden_states_norms(*this, c, [sizes = c.integers("hidden_sizes")](size_t stage) {
+          return std::make_shared<ConvNextLayerNorm>(sizes.at(stage), true);
+        }) {}
   ModelOutput forward(const ModelInputs& in) override {
     const std::vector<Tensor> states = encoder(embeddings(in[arg::pixel_values]));
-    return backbone_output(states, config(), wants_hidden_states(in), [&](int64_t stage, const Tensor& x) {
-      return (*hidden_states_norms)[stage_name(stage)].call({x}).to_tensor();
-    });
+    return backbone_output(states, config(), wants_hidden_states(in), hidden_states_norms);
   }
   Child<ConvNextEmbeddings> embeddings;
   Child<ConvNextEncoder> encoder;
-  Child<ModuleDict> hidden_states_norms;
+  StageNorms hidden_states_norms;
 };
 
 constexpr HeadFamily convnext_heads{"transformers.models.convnext.modeling_convnext.ConvNext", "convnext",

@@ -174,20 +174,16 @@ struct Dinov2Model : ModelOf<Dinov2Model, Dinov2Pretrained> {
 };
 
 // The first token beside the mean of the patches.
-struct Dinov2ForImageClassification : CopiedAs<Dinov2ForImageClassification, VisionHead> {
+struct Dinov2ForImageClassification : CopiedAs<Dinov2ForImageClassification, PictureClassification> {
   static constexpr ModelArgument forward_arguments[] = {arg::pixel_values,      arg::labels,
                                                         arg::attention_mask,    arg::head_mask,
                                                         arg::output_attentions, arg::output_hidden_states};
   Dinov2ForImageClassification(const HeadClass& head, const Config& c)
-      : CopiedAs(head, c, true, forward_arguments),
-        classifier(label_scores(*this, "classifier", c, 2 * c.integer("hidden_size"))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = model(in);
+      : CopiedAs(head, c, true, forward_arguments, 2 * c.integer("hidden_size")) {}
+  Tensor features(const ModelOutput& base) const override {
     const Tensor& x = base["last_hidden_state"];
-    const Tensor features = cat({x.select(1, 0), mean(x.slice(1, 1), {1})}, 1);
-    return sequence_classification_output(config(), base, scored(classifier, features), in[arg::labels]);
+    return cat({x.select(1, 0), mean(x.slice(1, 1), {1})}, 1);
   }
-  std::optional<Child<Linear>> classifier;
 };
 
 struct Dinov2Backbone : ModelOf<Dinov2Backbone, Dinov2Pretrained> {

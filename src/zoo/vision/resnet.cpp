@@ -1,10 +1,12 @@
 // ResNet: stages of convolutions with residuals, each half as large as the one before.
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
+#include "calque/nn/convolution.h"
 #include "calque/nn/init.h"
 #include "calque/nn/normalization.h"
 #include "calque/nn/pooling.h"
 #include "calque/nn/shaping.h"
+#include "calque/op/operators.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/child_if.h"
 #include "zoo/heads/vision_heads.h"
@@ -126,11 +128,7 @@ struct ResNetEncoder : Typed<ResNetEncoder> {
                                    i == 0 && !c.flag("downsample_in_first_stage") ? 1 : 2, depths[i]);
   }
   // What goes in, and the output of each stage.
-  std::vector<Tensor> forward(const Tensor& hidden_state) {
-    std::vector<Tensor> out{hidden_state};
-    for (ResNetStage* stage : stages->items<ResNetStage>()) out.push_back((*stage)(out.back()));
-    return out;
-  }
+  std::vector<Tensor> forward(const Tensor& hidden_state) { return through_stages<ResNetStage>(*stages, hidden_state); }
   Child<ModuleList> stages;
 };
 
@@ -159,11 +157,7 @@ struct ResNetModel : ModelOf<ResNetModel, ResNetPretrained> {
         pooler(child<AdaptiveAvgPool2d>("pooler", OptionalSizes{1, 1})) {}
   ModelOutput forward(const ModelInputs& in) override {
     const std::vector<Tensor> states = encoder(embedder(in[arg::pixel_values]));
-    ModelOutput out;
-    out.set("last_hidden_state", states.back());
-    out.set("pooler_output", pooler(states.back()));
-    if (wants_hidden_states(in)) out.set("hidden_states", states);
-    return out;
+    return stages_output(states, pooler(states.back()), wants_hidden_states(in));
   }
   Child<ResNetEmbeddings> embedder;
   Child<ResNetEncoder> encoder;

@@ -8,37 +8,19 @@ namespace calque::swin {
 
 namespace {
 
-constexpr SwinStyle swin_style{.family = "transformers.models.swin.modeling_swin.Swin"};
+constexpr SwinStyle swin_style{.family = "transformers.models.swin.modeling_swin.Swin", .base = "swin"};
 
-struct SwinPretrained : VisionModel {
-  using VisionModel::VisionModel;
-  std::string base_model_prefix() const override { return "swin"; }
-  std::vector<std::string> no_split_modules() const override { return {"SwinStage"}; }
-  void init_weights(Module& module) override {
-    VisionModel::init_weights(module);
-    init_swin_part(module);
-  }
-};
-
-struct SwinModel : ModelOf<SwinModel, SwinPretrained> {
+struct SwinModel : ModelOf<SwinModel, SwinPictures> {
   static constexpr const char* torch_type = "transformers.models.swin.modeling_swin.SwinModel";
-  static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::bool_masked_pos, arg::output_attentions,
-                                                        arg::output_hidden_states, arg::interpolate_pos_encoding};
+  static constexpr auto& forward_arguments = swin_arguments;
   explicit SwinModel(const Config& c, bool = true, bool use_mask_token = false)
-      : ModelOf(c),
-        embeddings(child<SwinEmbeddings>("embeddings", swin_style, c, use_mask_token)),
-        encoder(child<SwinEncoder>("encoder", swin_style, c)),
+      : ModelOf(swin_style, c, use_mask_token),
         layernorm(
             child<LayerNorm>("layernorm", c.integer("hidden_size"), LayerNormOptions{.eps = c.number("layer_norm_eps")})) {}
   ModelOutput forward(const ModelInputs& in) override {
-    const SwinGrid grid =
-        embeddings(in[arg::pixel_values], in[arg::bool_masked_pos], in[arg::interpolate_pos_encoding].value_or(false));
-    const SwinResult result = encoder(grid, swin_wishes(*this, in));
-    const Tensor last = layernorm(result.last_hidden_state);
-    return swin_output(result, last, swin_pooled(last));
+    const SwinResult result = encoded(in);
+    return swin_output(result, layernorm(result.last_hidden_state));
   }
-  Child<SwinEmbeddings> embeddings;
-  Child<SwinEncoder> encoder;
   Child<LayerNorm> layernorm;
 };
 
@@ -52,35 +34,14 @@ struct SwinForMaskedImageModeling : CopiedAs<SwinForMaskedImageModeling, VisionH
   Child<Sequential> decoder;
 };
 
-struct SwinForImageClassification : CopiedAs<SwinForImageClassification, VisionHead> {
-  static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::labels, arg::output_attentions,
-                                                        arg::output_hidden_states, arg::interpolate_pos_encoding};
-  SwinForImageClassification(const HeadClass& head, const Config& c)
-      : CopiedAs(head, c, true, forward_arguments),
-        classifier(label_scores(*this, "classifier", c, c.integer("hidden_size"))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = model(in);
-    ModelOutput out =
-        sequence_classification_output(config(), base, scored(classifier, base["pooler_output"]), in[arg::labels]);
-    out.take(base, {"reshaped_hidden_states"});
-    return out;
-  }
-  std::optional<Child<Linear>> classifier;
-};
-
 // The stages' outputs as pictures, before they are halved, each through a norm of its own.
-struct SwinBackbone : ModelOf<SwinBackbone, SwinPretrained> {
+struct SwinBackbone : ModelOf<SwinBackbone, SwinPictures> {
   static constexpr const char* torch_type = "transformers.models.swin.modeling_swin.SwinBackbone";
   static constexpr ModelArgument forward_arguments[] = {arg::pixel_values, arg::output_hidden_states,
                                                         arg::output_attentions};
   explicit SwinBackbone(const Config& c)
-      : ModelOf(c),
-        embeddings(child<SwinEmbeddings>("embeddings", swin_style, c, false)),
-        encoder(child<SwinEncoder>("encoder", swin_style, c)),
-        hidden_states_norms(child<ModuleDict>("hidden_states_norms")) {
-    for (const int64_t stage : out_stages(c))
-      hidden_states_norms->set(
-          stage_name(stage), std::make_shared<LayerNorm>(swin_features(c, static_cast<size_t>(stage > 0 ? stage - 1 : 0))));
+      : ModelOf(swin_style, c, false),
+        hidden_states_norms(*this, c, [&](size_t before) { return std::make_shared<LayerNorm>(swin_features(c, before)); }) {
   }
   ModelOutput forward(const ModelInputs& in) override {
     SwinWishes wishes = swin_wishes(*this, in);
@@ -90,16 +51,13 @@ struct SwinBackbone : ModelOf<SwinBackbone, SwinPretrained> {
         result.reshaped_hidden_states, config(), wants_hidden_states(in), [&](int64_t stage, const Tensor& x) {
           const SymInt height = x.sym_size(2), width = x.sym_size(3);
           const Tensor rows = x.permute({0, 2, 3, 1}).contiguous().view({x.sym_size(0), height * width, x.sym_size(1)});
-          const Tensor normed = (*hidden_states_norms)[stage_name(stage)].call({rows}).to_tensor();
-          return as_picture(normed, height, width);
+          return as_picture(hidden_states_norms(stage, rows), height, width);
         });
     out.set("attentions", result.attentions);
     return out;
   }
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override { return {R"(^(swin\.)?layernorm\.)"}; }
-  Child<SwinEmbeddings> embeddings;
-  Child<SwinEncoder> encoder;
-  Child<ModuleDict> hidden_states_norms;
+  StageNorms hidden_states_norms;
 };
 
 std::unique_ptr<PretrainedModel> swin_for_masks(const Config& config, bool pools) {
@@ -121,18 +79,14 @@ void register_models(ModelRegistry& registry) {
   registry.add({
       .model_type = "swin",
       .config_class = "SwinConfig",
-      .attribute_map = {{"num_attention_heads", "num_heads"}, {"num_hidden_layers", "num_layers"}},
-      .defaults = R"({"image_size": 224, "patch_size": 4, "num_channels": 3, "embed_dim": 96, "depths": [2, 2, 6, 2],
-        "num_heads": [3, 6, 12, 24], "window_size": 7, "mlp_ratio": 4.0, "qkv_bias": true, "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0, "drop_path_rate": 0.1, "hidden_act": "gelu", "use_absolute_embeddings": false,
-        "initializer_range": 0.02, "layer_norm_eps": 1e-05, "encoder_stride": 32, "out_features": null,
-        "out_indices": null})",
+      .attribute_map = swin_attributes(),
+      .defaults = swin_defaults(R"(, "encoder_stride": 32, "out_features": null, "out_indices": null)"),
       .schema = swin_schema({{"encoder_stride", KeyKind::size}}),
       .complete = complete_swin,
       .classes = {model_class<SwinModel>("SwinModel", {"default", "image-feature-extraction"}),
                   head_class<SwinForMaskedImageModeling>({"masked-image-modeling"},
                                                          {&swin_masking_heads, "ForMaskedImageModeling"}),
-                  head_class<SwinForImageClassification>({"image-classification"}, {&swin_heads, "ForImageClassification"}),
+                  head_class<SwinImageClassification>({"image-classification"}, {&swin_heads, "ForImageClassification"}),
                   model_class<SwinBackbone>("SwinBackbone", {"backbone"})},
   });
 }

@@ -172,20 +172,14 @@ struct ViTForMaskedImageModeling : CopiedAs<ViTForMaskedImageModeling, VisionHea
   Child<Sequential> decoder;
 };
 
-struct ViTForImageClassification : CopiedAs<ViTForImageClassification, VisionHead> {
+struct ViTForImageClassification : CopiedAs<ViTForImageClassification, PictureClassification> {
   static constexpr ModelArgument forward_arguments[] = {
       arg::pixel_values,        arg::labels,    arg::interpolate_pos_encoding,
       arg::attention_mask,      arg::head_mask, arg::output_attentions,
       arg::output_hidden_states};
   ViTForImageClassification(const HeadClass& head, const Config& c)
-      : CopiedAs(head, c, false, forward_arguments),
-        classifier(label_scores(*this, "classifier", c, c.integer("hidden_size"))) {}
-  ModelOutput forward(const ModelInputs& in) override {
-    const ModelOutput base = model(in);
-    return sequence_classification_output(config(), base, scored(classifier, base["last_hidden_state"].select(1, 0)),
-                                          in[arg::labels]);
-  }
-  std::optional<Child<Linear>> classifier;
+      : CopiedAs(head, c, false, forward_arguments, c.integer("hidden_size")) {}
+  Tensor features(const ModelOutput& base) const override { return base["last_hidden_state"].select(1, 0); }
 };
 
 std::unique_ptr<PretrainedModel> masking_model(const Config& config, bool pools) {
