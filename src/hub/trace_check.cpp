@@ -81,7 +81,7 @@ int64_t limit_of(const PretrainedModel& model, const DummyInputs& dummies, const
 // Of another form than the trace's are the example inputs of classes that take both; a cache is made for the trace's sizes alone.
 bool fits(const Value& own, const Value& dummy, bool has_cache) {
   if (own.is_none() || !own.is_tensor() || !dummy.is_tensor()) return !own.is_none();
-  const Tensor a = own.to_tensor(), b = dummy.to_tensor();
+  const Tensor &a = own.to_tensor(), &b = dummy.to_tensor();
   return a.dim() == b.dim() && (!has_cache || std::ranges::equal(IntList(a.sizes()), IntList(b.sizes())));
 }
 

@@ -29,13 +29,12 @@ class TileCall final : public Instruction {
     std::vector<Meta> metas;  // by call, of the whole result
   };
 
-  explicit TileCall(const Graph& graph) : graph_(graph), inner_(graph) {}
+  explicit TileCall(const Graph& graph) : inner_(graph) {}
   bool find_shape(const Frame& whole, Shape& shape) const;
   bool find_cuts(const Frame& whole, Shape& shape) const;
   void run_rows(const Frame& whole, const Shape& shape, const Tensor& out, int64_t begin, int64_t end) const;
   Value run_one_by_one(Frame& whole) const;
 
-  const Graph& graph_;
   ValueIds inner_;
   std::vector<Operand> inputs_;  // of the step, in the order of the graph's placeholders
   std::vector<std::unique_ptr<const OperatorCall>> calls_;

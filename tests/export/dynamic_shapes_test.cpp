@@ -376,7 +376,7 @@ TEST(DynamicShapes, from_the_command_line) {
             "{'input_ids': None, 'mask': (4, Dim('n', min=0, max=9)), 'labels': ()}");
   EXPECT_TRUE(parse_dynamic_shapes({}, names).is_none());
   const auto error = [&](const std::string& text) { return reason_of([&] { parse_dynamic_shapes({text}, names); }); };
-  EXPECT_EQ(error("mask"), "dynamic shapes: expected NAME=D,D,..., found mask");
+  EXPECT_EQ(error("mask"), "dynamic shapes: expected NAME=D,D,..., such as input_ids=batch,seq, found mask");
   EXPECT_EQ(error("x=a"), "dynamic shapes: x=a names the argument x; the arguments are ['input_ids', 'mask', 'labels']");
   EXPECT_THAT(error("mask=a,,b"), HasSubstr("in mask=a,,b, an empty entry is not *"));
   EXPECT_THAT(error("mask=a*b"), HasSubstr("a*b is not *"));

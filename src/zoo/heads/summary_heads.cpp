@@ -53,7 +53,7 @@ WordClassification::WordClassification(const HeadClass& head, const Config& c)
 
 ModelOutput WordClassification::forward(const ModelInputs& in) {
   const ModelOutput base = model(in);
-  const Tensor states = base["last_hidden_state"];
+  const Tensor& states = base["last_hidden_state"];
   return token_classification_output(base, classifier(dropout ? (*dropout)(states) : states), in[arg::labels]);
 }
 
