@@ -101,7 +101,9 @@ std::vector<float> token_times(const Tensor& given, const TokenTimesOptions& opt
   std::vector<float> out(looked + 1, 0.0F);
   if (looked <= prompt) return out;
   const size_t tokens = looked - prompt;
-  const size_t states = options.frames ? states_of(*options.frames, all_states) : all_states;
+  size_t states = all_states;
+  for (int cuts = options.frames ? (options.cut_twice ? 2 : 1) : 0; cuts > 0; --cuts)
+    states = states_of(*options.frames, states);
   Rows mean(tokens, states);
   for (size_t head = 0; head < heads; ++head) {
     Rows rows(tokens, states);

@@ -11,7 +11,8 @@ namespace calque {
 struct TokenTimesOptions {
   int64_t prompt = 0;                  // tokens in front, whose time is 0
   std::optional<int64_t> frames = {};  // of the sound that count; a negative number leaves out so many at the end
-  int64_t median_width = 7;            // of the filter over time
+  bool cut_twice = false;    // transformers cuts so where all rows have as many frames; it shows where they are negative
+  int64_t median_width = 7;  // of the filter over time
   double time_precision = 0.02;
 };
 

@@ -63,7 +63,10 @@ class Transcription {
   TokenIds without_padding(std::span<const int64_t> ids) const;
   bool falls_short(const TokenIds& ids, const ModelGenerateOutput& out, int64_t row, double temperature, float no_speech,
                    bool& silent) const;
-  std::vector<float> times_of(const ModelGenerateOutput& out, int64_t row, int64_t prompt, size_t original) const;
+  // Of the row of `out` that stands for rows[place].
+  std::vector<float> times_of(const ModelGenerateOutput& out, int64_t row, int64_t prompt, const std::vector<size_t>& rows,
+                              size_t place) const;
+  int64_t sound_left(size_t row) const;  // frames that are no padding, from where the part begins
   Tensor state_of(const Tensor& features) const;
   int64_t frames_left(size_t row) const { return std::min(frames_[row] - seek_[row], part_frames_); }
 
@@ -309,14 +312,19 @@ bool Transcription::falls_short(const TokenIds& ids, const ModelGenerateOutput& 
   return !silent;
 }
 
+int64_t Transcription::sound_left(size_t row) const {
+  const int64_t copies = std::ssize(frames_) / whisper_.attention_mask.size(0);
+  const Tensor mask = whisper_.attention_mask.select(0, static_cast<int64_t>(row) / copies);
+  return mask.to(DType::int64).sum().item_as<int64_t>() - seek_[row];
+}
+
 std::vector<float> Transcription::times_of(const ModelGenerateOutput& out, int64_t row, int64_t prompt,
-                                           size_t original) const {
+                                           const std::vector<size_t>& rows, size_t place) const {
   TokenTimesOptions options{.prompt = prompt, .time_precision = whisper_.time_precision};
   options.median_width = model_.config().integer("median_filter_width");
   if (whisper_.attention_mask.defined()) {
-    const int64_t copies = std::ssize(frames_) / whisper_.attention_mask.size(0);
-    const Tensor mask = whisper_.attention_mask.select(0, static_cast<int64_t>(original) / copies);
-    options.frames = mask.to(DType::int64).sum().item_as<int64_t>() - seek_[original];
+    options.frames = sound_left(rows[place]);
+    options.cut_twice = std::ranges::all_of(rows, [&](size_t other) { return sound_left(other) == *options.frames; });
   }
   std::vector<Tensor> heads;
   for (const auto& [layer, head] : *settings_.alignment_heads) {
@@ -359,7 +367,7 @@ std::vector<Written> Transcription::written(const Tensor& states, const Prompt& 
       if (falls_short(one.ids, made, static_cast<int64_t>(i), temperature.value_or(0), silence, one.silent))
         again.push_back(left[i]);
       if (whisper_.token_timestamps) {
-        one.times = times_of(made, static_cast<int64_t>(i), prompt.length(), rows[left[i]]);
+        one.times = times_of(made, static_cast<int64_t>(i), prompt.length(), rows, left[i]);
         one.times.erase(one.times.begin(), one.times.begin() + prompt.length());
       }
       if (config_.eos_token_id && !one.ids.empty() && one.ids.back() == config_.eos_token_id->ids.at(0)) one.ids.pop_back();
