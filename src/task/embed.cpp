@@ -1,12 +1,14 @@
 #include "calque/task/embed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/join.h"
 #include "calque/base/error.h"
+#include "calque/compile/compile.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/activation.h"
 #include "calque/nn/functional.h"
@@ -124,8 +126,12 @@ struct SentenceEncoder::Impl {
   void read_transformer(const fs::path& folder);
   void read_prompts(const fs::path& file);
   std::string prompt_of(const EmbedOptions& options) const;
+  ModelOutput run(const ModelInputs& inputs) const;
   Tensor vectors_of(const TextInputs& made, size_t prompt_tokens) const;
 
+  // A capture costs as much as a few short texts, and most who embed one text embed no other: the first batch runs eagerly.
+  std::optional<Compiled> compiled;
+  mutable std::atomic<bool> has_run = false;
   fs::path transformer;  // the folder of the model and its tokenizer
   bool has_pooling = false;
 };
@@ -198,6 +204,11 @@ std::string SentenceEncoder::Impl::prompt_of(const EmbedOptions& options) const 
                               prompts.empty() ? "none" : join(prompts, ", ", [](const auto& one) { return one.first; })));
 }
 
+ModelOutput SentenceEncoder::Impl::run(const ModelInputs& inputs) const {
+  if (!has_run.exchange(true)) return (*model)(inputs);
+  return ModelOutput::from_value(compiled->call({}, inputs.to_kwargs(model->arguments())));
+}
+
 Tensor SentenceEncoder::Impl::vectors_of(const TextInputs& made, size_t prompt_tokens) const {
   const auto& rows = made.batch.rows;
   std::vector<int64_t> counted;
@@ -207,7 +218,7 @@ Tensor SentenceEncoder::Impl::vectors_of(const TextInputs& made, size_t prompt_t
     for (size_t i = 0; i < row.size(); ++i) counted.push_back(row.attention_mask[i] && i >= begin + prompt_tokens);
   }
   const Tensor mask = tensor_of<int64_t>(counted, {std::ssize(rows), std::ssize(rows.front().ids)});
-  Tensor out = pooled((*model)(made.inputs)["last_hidden_state"], mask, pooling);
+  Tensor out = pooled(run(made.inputs)["last_hidden_state"], mask, pooling);
   for (const VectorStep& step : steps) out = step(out);
   return out;
 }
@@ -232,6 +243,9 @@ SentenceEncoder SentenceEncoder::from_folder(const fs::path& given, const Senten
   }
   impl->model = from_pretrained(impl->transformer, load);
   impl->model->config().set("use_cache", false);
+  CompileOptions any_size;
+  any_size.dynamic = true;
+  impl->compiled = compile(impl->model, any_size);
   impl->tokenizer = Tokenizer::from_file(impl->transformer);
   if (!impl->max_length) impl->max_length = longest_input(*impl->model, *impl->tokenizer);
   return SentenceEncoder(std::move(impl));
