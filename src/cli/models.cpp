@@ -123,7 +123,10 @@ void refuse_model_options(const std::string& command, const ModelChoice& choice)
 
 void without_cache(PretrainedModel& model) {
   for (Module* module : model.modules())  // the models inside a model have configurations of their own
-    if (auto* part = dynamic_cast<PretrainedModel*>(module)) part->config().set("use_cache", false);
+    if (auto* part = dynamic_cast<PretrainedModel*>(module)) {
+      part->config().set("use_cache", false);
+      if (part->config().has("use_mems_eval")) part->config().set("use_mems_eval", false);  // XLNet's cache
+    }
 }
 
 ModelInputs read_model_inputs(const std::string& command, const std::string& path, const PretrainedModel& model) {

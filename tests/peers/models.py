@@ -298,7 +298,8 @@ def run_exported(program, sized, what, cls, model, cases, failures):
         exported = torch.export.load(program).module()
         parts = (model.config, getattr(model.config, "text_config", None))
         caches = any(getattr(part, "use_cache", False) for part in parts)
-        uncached = {"use_cache": False} if caches or "use_cache" in inspect.signature(model.forward).parameters else {}
+        takes = inspect.signature(model.forward).parameters
+        uncached = {name: False for name in ("use_cache", "use_mems") if name in takes or (caches and name == "use_cache")}
         if hasattr(model, "set_attn_implementation"):
             try:
                 model.set_attn_implementation("sdpa")
