@@ -137,6 +137,20 @@ void run_trace(const TraceOptions& options);
 // A page with the graphs of two programs or models side by side.
 void draw_diff(const DiffOptions& options);
 
+// What bench and profile run (workload.h).
+struct WorkloadOptions {
+  std::string path;     // a model folder, an example's name, or a .pt2 file
+  std::string program;  // which of several in the archive
+  std::string inputs;   // a safetensors file, by names of arguments; by default made up, or those of the program
+  std::string model_class, dtype, attention;
+};
+struct BenchOptions : WorkloadOptions {
+  std::optional<size_t> runs;  // by default as many as two seconds take
+  bool eager = false;
+  bool json = false;
+};
+void run_bench(const BenchOptions& options);
+
 struct ModelsOptions {
   std::string architecture;  // empty: all
   bool json = false;

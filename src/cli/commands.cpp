@@ -208,6 +208,29 @@ void add_trace(CLI::App& app) {
   command->callback([o] { run_trace(*o); });
 }
 
+void add_workload(CLI::App* command, WorkloadOptions& o) {
+  command->add_option("model", o.path, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+      ->required();
+  command->add_option(
+      "--inputs", o.inputs,
+      "a .safetensors, .npz or .npy file with inputs by argument name; by default made up, or the program's own");
+  command->add_option("--model", o.program, "of a .pt2 file: which of several programs in it");
+  add_class(command, o.model_class);
+  add_dtype(command, o.dtype, "of a model folder; by default as the weights are");
+  add_attention(command, o.attention);
+}
+
+void add_bench(CLI::App& app) {
+  auto o = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "How long a program, or one forward pass of a model, takes");
+  command->group(capture_group);
+  add_workload(command, *o);
+  command->add_option("-n,--runs", o->runs, "how often it runs; by default for two seconds")->check(positive());
+  command->add_flag("--eager", o->eager, "operator by operator, without a plan");
+  add_json(command, o->json);
+  command->callback([o] { run_bench(*o); });
+}
+
 void add_models(CLI::App& app) {
   auto o = std::make_shared<ModelsOptions>();
   CLI::App* command =
@@ -231,6 +254,7 @@ void add_commands(CLI::App& app) {
   add_trace(app);
   add_export(app);
   add_run(app);
+  add_bench(app);
 }
 
 }  // namespace calque::cli

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/export/export.h"
 #include "calque/export/pt2.h"
@@ -31,23 +30,14 @@ struct Source {
   ExampleInputs inputs;
 };
 
-Tensor tensor_named(const TensorFile& file, const std::string& name) {
-  const std::vector<std::string> names = file.names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    const std::string known = join(names, ", ");
-    throw UserError("export: the model takes '" + name + "', which " + file.path() + " does not hold; it holds " +
-                    (known.empty() ? "nothing" : known));
-  }
-  return file.tensor(name).clone();
-}
-
 Source example_source(const ExportCommandOptions& o) {
   const Example& example = find_example(o.model);
   Source out{example.make(), {}, {example.inputs(), {}}};
   out.names = out.module->argument_names();
   if (o.inputs.empty()) return out;
   const TensorFile file = TensorFile::open(o.inputs);
-  for (size_t i = 0; i < out.inputs.args.size(); ++i) out.inputs.args[i] = tensor_named(file, out.names.at(i));
+  for (size_t i = 0; i < out.inputs.args.size(); ++i)
+    out.inputs.args[i] = input_tensor("export", "the model", file, out.names.at(i));
   return out;
 }
 
@@ -75,7 +65,9 @@ Source program_source(const ExportedProgram& program, const ExportCommandOptions
   Values leaves;
   for (const InputSpec& spec : program.graph_signature().input_specs)
     if (spec.kind == InputKind::user_input)
-      leaves.push_back(spec.arg.kind == ArgumentKind::constant ? spec.arg.value : Value(tensor_named(file, spec.arg.name)));
+      leaves.push_back(spec.arg.kind == ArgumentKind::constant
+                           ? spec.arg.value
+                           : Value(input_tensor("export", "the model", file, spec.arg.name)));
   const Values both = program.in_spec().unflatten(leaves).to_items();
   out.inputs.args = both.at(0).to_items();
   for (const auto& [key, value] : both.at(1).to_dict().items) out.inputs.kwargs.emplace_back(key.to_string(), value);

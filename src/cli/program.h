@@ -19,6 +19,9 @@ FileKind kind_of(const std::string& path);
 // Of a safetensors file or a checkpoint, nested ones by path.
 std::vector<std::pair<std::string, Tensor>> tensors_of(const std::string& path);
 
+// From a file of tensors by the names of the program's user inputs, in their order. Without a file the constants of a program that takes no
+// more than those. UserErrors begin with the command's name.
+Values program_inputs(const std::string& command, const ExportedProgram& program, const std::string& path);
 // The user's outputs by path: "0", "a", "b.0".
 std::vector<std::string> output_names(const ExportedProgram& program);
 

@@ -23,15 +23,9 @@
 namespace calque::cli {
 namespace {
 
-Value input(const InputSpec& spec, const TensorFile& file) {
+Value input(const std::string& command, const InputSpec& spec, const TensorFile& file) {
   if (spec.arg.kind == ArgumentKind::constant) return spec.arg.value;
-  const std::vector<std::string> names = file.names();
-  if (std::find(names.begin(), names.end(), spec.arg.name) == names.end()) {
-    const std::string known = join(names, ", ");
-    throw UserError("run: the program takes '" + spec.arg.name + "', which " + file.path() + " does not hold; it holds " +
-                    (known.empty() ? "nothing" : known) + did_you_mean(spec.arg.name, names));
-  }
-  const Tensor t = file.tensor(spec.arg.name);
+  const Tensor t = input_tensor(command, "the program", file, spec.arg.name);
   switch (spec.arg.kind) {
     case ArgumentKind::sym_int: return t.item_as<int64_t>();
     case ArgumentKind::sym_float: return t.item_as<double>();
@@ -41,7 +35,7 @@ Value input(const InputSpec& spec, const TensorFile& file) {
     case ArgumentKind::custom_object:
     case ArgumentKind::token: break;
   }
-  return t.clone();  // the program may write its inputs
+  return t;
 }
 
 std::optional<Tensor> tensor_of_result(const Value& v) {
@@ -65,10 +59,7 @@ std::vector<std::string> output_names(const ExportedProgram& program) {
   return out;
 }
 
-namespace {
-
-// In the order of the program's user inputs.
-Values program_inputs(const ExportedProgram& program, const std::string& path) {
+Values program_inputs(const std::string& command, const ExportedProgram& program, const std::string& path) {
   Values inputs;
   const std::vector<InputSpec>& specs = program.graph_signature().input_specs;
   if (path.empty()) {
@@ -79,7 +70,7 @@ Values program_inputs(const ExportedProgram& program, const std::string& path) {
       inputs.push_back(spec.arg.value);
     }
     if (!wanted.empty())
-      throw UserError("run: the program takes " + join(wanted, ", ") +
+      throw UserError(command + ": the program takes " + join(wanted, ", ") +
                       "; give a file with --inputs (`calque info` shows dtypes and sizes)");
     return inputs;
   }
@@ -87,15 +78,17 @@ Values program_inputs(const ExportedProgram& program, const std::string& path) {
   std::vector<std::string> used;
   for (const InputSpec& spec : specs) {
     if (spec.kind != InputKind::user_input) continue;
-    inputs.push_back(about_file(path, [&] { return input(spec, file); }));
+    inputs.push_back(about_file(path, [&] { return input(command, spec, file); }));
     used.push_back(spec.arg.name);
   }
   for (const std::string& name : file.names())
     if (std::find(used.begin(), used.end(), name) == used.end())
-      throw UserError("run: " + path + " holds '" + name + "', which is no input of the program; it takes " +
+      throw UserError(command + ": " + path + " holds '" + name + "', which is no input of the program; it takes " +
                       (used.empty() ? "nothing" : join(used, ", ")) + did_you_mean(name, used));
   return inputs;
 }
+
+namespace {
 
 Values user_outputs(const ExportedProgram& program, const Values& results) {
   const std::vector<OutputSpec>& specs = program.graph_signature().output_specs;
@@ -132,7 +125,7 @@ void run_program(const RunOptions& options) {
     const Pt2Archive archive = Pt2Archive::open(options.path);
     program = options.model.empty() ? archive.load() : archive.load(options.model);
   }
-  const Values inputs = program_inputs(*program, options.inputs);
+  const Values inputs = program_inputs("run", *program, options.inputs);
   if (!options.unchecked) about_file(options.inputs, [&] { InputChecks(*program).check(inputs); });
   Values results;
   std::optional<PlanCheck> checked;

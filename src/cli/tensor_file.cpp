@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/file/npy.h"
+#include "hub/near_names.h"
 
 namespace calque::cli {
 namespace {
@@ -35,6 +37,14 @@ Tensor TensorFile::tensor(const std::string& name) const {
   const auto at = std::find_if(arrays.begin(), arrays.end(), [&](const auto& a) { return a.first == name; });
   if (at == arrays.end()) throw UserError(path_ + ": expected an array '" + name + "', found none of that name");
   return at->second;
+}
+
+Tensor input_tensor(const std::string& command, const std::string& taker, const TensorFile& file, const std::string& name) {
+  const std::vector<std::string> names = file.names();
+  if (std::find(names.begin(), names.end(), name) != names.end())
+    return file.tensor(name).clone();  // who takes it may write it
+  throw UserError(command + ": " + taker + " takes '" + name + "', which " + file.path() + " does not hold; it holds " +
+                  (names.empty() ? "nothing" : join(names, ", ")) + did_you_mean(name, names));
 }
 
 const std::vector<std::string>& tensor_file_endings() {

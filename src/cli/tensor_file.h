@@ -25,6 +25,9 @@ class TensorFile {
   std::variant<SafetensorsFile, NamedArrays> content_;
 };
 
+// A copy of the tensor that `taker` ("the program") takes; UserError, which begins with the command's name, where the file has none so named.
+Tensor input_tensor(const std::string& command, const std::string& taker, const TensorFile& file, const std::string& name);
+
 // The endings that save_tensors knows.
 const std::vector<std::string>& tensor_file_endings();
 // By the ending. `others`, which is no tensor, has a place in safetensors alone: UserError for the others, as for .npy of several.
