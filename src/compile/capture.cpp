@@ -364,16 +364,15 @@ class Questions : public DataAnswers, public Capturing {
 
  private:
   // The parts run under the modes that the call began with; a branch is a graph of its own.
-  bool may_end_here() const {
-    return recorder_ && thread_context().recorder == recorder_ && GlobalState::now() == state_;
-  }
+  bool may_end_here() const { return recorder_ && thread_context().recorder == recorder_ && GlobalState::now() == state_; }
   Value next_result(const Values& arguments) {
     if (used_ == results_.size())
       throw UserError("compile: the function asked other questions when it was captured again; is it deterministic?");
     const Values& result = results_[used_++].to_items();
     FlatTree tree = tree_flatten(result[1]);
     for (size_t i = 0; i < tree.leaves.size(); ++i)
-      if (const int64_t same = result[0].to_items()[i].to_int(); same >= 0) tree.leaves[i] = arguments.at(static_cast<size_t>(same));
+      if (const int64_t same = result[0].to_items()[i].to_int(); same >= 0)
+        tree.leaves[i] = arguments.at(static_cast<size_t>(same));
     return tree.spec.unflatten(tree.leaves);
   }
 
@@ -447,8 +446,7 @@ Captured capture(const CaptureRequest& request, const Call& call) {
   inputs.count(call.args.size(), Value());
   Values args, results;
   const size_t given = call.args.size() - request.results;
-  for (size_t i = 0; i < given; ++i)
-    args.push_back(inputs.make(call.args[i], Source::local(name_at(request.names, i))));
+  for (size_t i = 0; i < given; ++i) args.push_back(inputs.make(call.args[i], Source::local(name_at(request.names, i))));
   inputs.fixed_numbers = true;
   for (size_t i = 0; i < request.results; ++i)
     results.push_back(inputs.make(call.args[given + i], Source::local(result_name(i))));
