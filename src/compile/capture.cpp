@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -70,6 +71,7 @@ class InputMaker {
     }
   }
 
+  bool fixed_numbers = false;  // of what is made now
   Values tensors, numbers;
   std::vector<size_t> tensor_indices;
   std::vector<std::string> tensor_names, number_names;
@@ -119,7 +121,7 @@ class InputMaker {
     const bool changed = !request_.dynamic && seen && seen->number_changed;
     const bool wanted = changed || (request_.dynamic == true && v.kind() == Kind::integer);
     const bool small = v.kind() == Kind::integer && (v.to_int() == 0 || v.to_int() == 1);
-    if (!wanted || small || request_.fixed_numbers) return v;
+    if (!wanted || small || request_.fixed_numbers || fixed_numbers) return v;
     guards_.arguments[at].is_number = true;
     guards_.numbers.push_back(source.name());
     number_names.push_back(identifier(source.name()));
@@ -270,7 +272,7 @@ const char* kind_of(const SymNumber& number) {
 // Threads that are inside a capture.
 struct Compiling {
   std::mutex mutex;
-  std::multiset<std::thread::id> threads;
+  std::multimap<std::thread::id, Capturing*> threads;
   std::atomic<size_t> count = 0;
 };
 
@@ -280,18 +282,21 @@ Compiling& compiling() {
 }
 
 struct CompilingScope {
-  CompilingScope() {
+  explicit CompilingScope(Capturing& capturing) {
     const std::lock_guard lock(compiling().mutex);
-    compiling().threads.insert(std::this_thread::get_id());
+    place_ = compiling().threads.emplace(std::this_thread::get_id(), &capturing);
     ++compiling().count;
   }
   ~CompilingScope() {
     const std::lock_guard lock(compiling().mutex);
-    compiling().threads.erase(compiling().threads.find(std::this_thread::get_id()));
+    compiling().threads.erase(place_);
     --compiling().count;
   }
   CompilingScope(const CompilingScope&) = delete;
   CompilingScope& operator=(const CompilingScope&) = delete;
+
+ private:
+  std::multimap<std::thread::id, Capturing*>::iterator place_;
 };
 
 // The line of user code nearest to a question: of what computes the number, or what that is computed from. Our own lines are relative
@@ -309,21 +314,21 @@ std::source_location users_line(const Value& node, std::source_location where) {
   return where;
 }
 
-class Questions : public DataAnswers {
+class Questions : public DataAnswers, public Capturing {
  public:
-  Questions(const std::vector<DataAnswer>& answers, Captured& out) : answers_(answers), out_(out) {}
+  // `results` are those of disabled functions, as run_eager_call gives them, on tensors without data.
+  Questions(const std::vector<DataAnswer>& answers, ListRef<Value> results, Captured& out)
+      : answers_(answers), results_(results), out_(out) {}
   void begin() {
     recorder_ = thread_context().recorder;
     state_ = GlobalState::now();
   }
 
   std::optional<DataAnswer> answer(const SymNumber& asked, std::source_location where) override {
-    Recorder* recorder = thread_context().recorder;
-    if (recorder == nullptr || recorder != recorder_) return std::nullopt;  // in a graph of its own, of a branch say
-    if (!(GlobalState::now() == state_)) return std::nullopt;               // the parts would run under other modes
+    if (!may_end_here()) return std::nullopt;
     const Value value = std::visit([](auto n) { return Value(n); }, asked);
-    const Value node = recorder->argument(value);
-    out_.marks.push_back({recorder->recorded().id_bound(), node.is_node() ? node.to_node()->name() : ""});
+    const Value node = recorder_->argument(value);
+    out_.marks.push_back({recorder_->recorded().id_bound(), node.is_node() ? node.to_node()->name() : ""});
     const size_t index = out_.marks.size() - 1;
     if (index < answers_.size()) {
       if (answers_[index].index() != (std::holds_alternative<SymBool>(asked)  ? 0u
@@ -335,17 +340,49 @@ class Questions : public DataAnswers {
       return answers_[index];
     }
     out_.open = Question{std::visit([](auto n) { return n.str(); }, asked), kind_of(asked), users_line(node, where)};
-    asked_ = value;
+    asked_ = {value};
     throw StopAtQuestion();
   }
-  const Value& asked() const { return asked_; }
+
+  Value call_eagerly(const std::function<Value(const Values& args)>& function, const Values& args, const std::string& reason,
+                     std::source_location where) override {
+    if (!may_end_here())
+      throw UserError(
+          "compile: a disabled function is called inside a branch of the graph, or under another gradient or autocast mode "
+          "than the compiled function is");
+    const FlatTree flat = tree_flatten(tuple(args));
+    for (const Value& leaf : flat.leaves) recorder_->argument(leaf);  // what it needs is recorded before it
+    out_.marks.push_back({recorder_->recorded().id_bound(), ""});
+    if (out_.marks.size() <= answers_.size()) return next_result(flat.leaves);
+    out_.open = Question{reason.empty() ? "no reason was given" : reason, "a disabled function", where,
+                         std::make_shared<const EagerCall>(EagerCall{function, flat.spec})};
+    asked_ = flat.leaves;
+    throw StopAtQuestion();
+  }
+  // The leaves of what the open question is about.
+  const Values& asked() const { return asked_; }
 
  private:
+  // The parts run under the modes that the call began with; a branch is a graph of its own.
+  bool may_end_here() const { return recorder_ && thread_context().recorder == recorder_ && GlobalState::now() == state_; }
+  Value next_result(const Values& arguments) {
+    if (used_ == results_.size())
+      throw UserError("compile: the function asked other questions when it was captured again; is it deterministic?");
+    const Values& result = results_[used_++].to_items();
+    FlatTree tree = tree_flatten(result[1]);
+    for (size_t i = 0; i < tree.leaves.size(); ++i)
+      if (const int64_t same = result[0].to_items()[i].to_int(); same >= 0)
+        tree.leaves[i] = arguments.at(static_cast<size_t>(same));
+    return tree.spec.unflatten(tree.leaves);
+  }
+
   const std::vector<DataAnswer>& answers_;
+  const ListRef<Value> results_;
+  size_t used_ = 0;
   Captured& out_;
   GlobalState state_;
   Recorder* recorder_ = nullptr;
-  Value asked_;
+  Values asked_;
 };
 
 std::string name_at(const std::vector<std::string>& names, size_t i) {
@@ -363,25 +400,57 @@ void finish_guards(Captured& out, InputMaker& inputs) {
 
 }  // namespace
 
-bool is_inside_capture() {
-  if (compiling().count == 0) return false;
+bool is_inside_capture() { return capturing() != nullptr; }
+
+Capturing* capturing() {
+  if (compiling().count == 0) return nullptr;
   const std::lock_guard lock(compiling().mutex);
-  return compiling().threads.contains(std::this_thread::get_id());
+  const auto [begin, end] = compiling().threads.equal_range(std::this_thread::get_id());
+  return begin == end ? nullptr : std::prev(end)->second;
+}
+
+std::string result_name(size_t index) { return "eager_" + std::to_string(index); }
+
+// Of each leaf of the result which argument it is, or -1; and the result without those that are.
+Value run_eager_call(const EagerCall& call, const Values& leaves) {
+  FlatTree result = tree_flatten(call.function(call.arguments.unflatten(leaves).to_items()));
+  Values same;
+  for (Value& leaf : result.leaves) {
+    int64_t found = -1;
+    if (leaf.is_tensor() && leaf.to_tensor().defined()) {
+      if (leaf.to_tensor().is_fake())
+        throw UserError(
+            "compile: a disabled function gave a tensor without data, one of the capture; what it takes from the function "
+            "around it has to be an argument");
+      const auto at = std::find_if(leaves.begin(), leaves.end(), [&](const Value& v) {
+        return v.is_tensor() && v.to_tensor().defined() && v.to_tensor().is_same(leaf.to_tensor());
+      });
+      if (at != leaves.end()) {
+        found = at - leaves.begin();
+        leaf = Value();
+      }
+    }
+    same.emplace_back(found);
+  }
+  return tuple({list(std::move(same)), result.spec.unflatten(result.leaves)});
 }
 
 std::string Question::reason() const { return kind + ": " + text; }
 
 Captured capture(const CaptureRequest& request, const Call& call) {
-  const CompilingScope inside;
   Captured out;
   out.fake = FakeMode::make({.env = ShapeEnv::make(), .allow_non_fake_inputs = true});
   out.guards.state = GlobalState::now();
   out.guards.values = request.values;
   InputMaker inputs(request, *out.fake, out.guards);
   inputs.count(call.args.size(), Value());
-  Values args;
-  for (size_t i = 0; i < call.args.size(); ++i)
-    args.push_back(inputs.make(call.args[i], Source::local(name_at(request.names, i))));
+  Values args, results;
+  const size_t given = call.args.size() - request.results;
+  for (size_t i = 0; i < given; ++i) args.push_back(inputs.make(call.args[i], Source::local(name_at(request.names, i))));
+  inputs.fixed_numbers = true;
+  for (size_t i = 0; i < request.results; ++i)
+    results.push_back(inputs.make(call.args[given + i], Source::local(result_name(i))));
+  inputs.fixed_numbers = false;
   Values kwarg_names;
   for (const auto& [name, value] : call.kwargs) kwarg_names.emplace_back(name);
   inputs.count(call.kwargs.size(), list(std::move(kwarg_names)));
@@ -394,7 +463,8 @@ Captured capture(const CaptureRequest& request, const Call& call) {
   names.insert(names.end(), inputs.number_names.begin(), inputs.number_names.end());
 
   ModulesMet met(request.root);
-  Questions questions(request.answers, out);
+  Questions questions(request.answers, results, out);
+  const CompilingScope inside(questions);
   const auto body = [&](const Values&) -> Value {
     questions.begin();
     const DataAnswersScope scope(*out.fake->env(), questions);
@@ -411,7 +481,7 @@ Captured capture(const CaptureRequest& request, const Call& call) {
       }
       return tuple(std::move(results));
     } catch (const StopAtQuestion&) {
-      return tuple({questions.asked()});
+      return tuple(questions.asked());
     }
   };
   const TracedGraph traced = make_fx_values(body, flat,

@@ -29,10 +29,17 @@ struct Call {
 };
 using Callee = std::function<Value(const Values& args, const Kwargs& kwargs)>;
 
+// A call of a disabled function: what runs between two parts.
+struct EagerCall {
+  std::function<Value(const Values& args)> function;
+  TreeSpec arguments;
+};
+
 struct Question {
   std::string text;  // "u0 > 3"
   std::string kind;  // "a branch on data"
   std::source_location where;
+  std::shared_ptr<const EagerCall> call = nullptr;  // the "answer" is its result, an argument of the captures to come
   std::string reason() const;
 };
 
@@ -63,12 +70,27 @@ struct CaptureRequest {
   std::optional<bool> dynamic;
   bool fixed_numbers = false;  // numbers are never symbols: the function takes plain ones
   const SeenInputs* seen = nullptr;
-  std::vector<DataAnswer> answers;
+  std::vector<DataAnswer> answers;                    // `true` for the call of a disabled function
   std::vector<std::pair<std::string, Value>> values;  // guard_on
+  size_t results = 0;                                 // so many of the last arguments are what disabled functions gave
 };
 
 Captured capture(const CaptureRequest& request, const Call& call);
 bool is_inside_capture();  // the calling thread
+
+// The capture that the calling thread is inside of, as a disabled function sees it.
+class Capturing {
+ public:
+  virtual ~Capturing() = default;
+  // The result, where an earlier part of the call has it; else it leaves the function.
+  virtual Value call_eagerly(const std::function<Value(const Values& args)>& function, const Values& args,
+                             const std::string& reason, std::source_location where) = 0;
+};
+Capturing* capturing();  // null outside of any
+// Runs it on the leaves of its arguments: what the next capture takes as an argument.
+Value run_eager_call(const EagerCall& call, const Values& leaves);
+std::string result_name(size_t index);  // of that argument
+
 // Adds what this call's inputs are.
 void see_inputs(SeenInputs& seen, const std::vector<std::string>& names, const Call& call);
 

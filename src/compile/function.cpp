@@ -21,12 +21,19 @@ namespace calque::compile_detail {
 struct Function::Run {
   const Call& call;
   Entry& entry;
+  Values args = call.args;  // and what disabled functions gave
   Bindings bindings = {};
   std::vector<std::shared_ptr<Step>> path = {};
   std::vector<DataAnswer> answers = {};
 };
 
 namespace {
+
+#ifdef NDEBUG
+constexpr bool is_debug_build = false;
+#else
+constexpr bool is_debug_build = true;
+#endif
 
 // Every question's answer occurred before, or too many did and nothing was written yet.
 struct RunEagerly {};
@@ -128,7 +135,7 @@ Value Function::call(const Values& args, const Kwargs& kwargs) {
   for (const auto& entry : *list) {
     GuardedCall found;
     if (!entry->guards.check(args, kwargs, values, found)) continue;
-    if (options_.verify && ++entry->calls == 1) verify(*entry, call);
+    if (options_.verify.value_or(is_debug_build) && ++entry->calls == 1) verify(*entry, call);
     return serve(*entry, call, found);
   }
   return miss(call, *list);
@@ -218,10 +225,12 @@ CompilationMetrics Function::new_metrics() const {
   return m;
 }
 
-Captured Function::captured(const Call& call, std::vector<DataAnswer> answers, CompilationMetrics& metrics) const {
+CaptureRequest Function::request(const SeenInputs& seen) const {
+  return {callee_, root_, names_, options_.dynamic, fixed_numbers_, &seen, {}, guarded_values()};
+}
+
+Captured Function::captured(CaptureRequest request, const Call& call, CompilationMetrics& metrics) const {
   const Phase phase("capture", "dynamo_capture");
-  CaptureRequest request{callee_,         root_, names_, options_.dynamic, fixed_numbers_, &seen_, std::move(answers),
-                         guarded_values()};
   Captured out = capture(request, call);
   metrics.graph_op_count = static_cast<int64_t>(out.num_ops);
   metrics.graph_node_count = static_cast<int64_t>(out.module->graph().size());
@@ -290,14 +299,14 @@ std::shared_ptr<Entry> Function::add_entry(const Call& call, const std::string& 
   std::shared_ptr<Entry> entry;
   try {
     entry = with_books(why, [&](CompilationMetrics& metrics) {
-      Captured c = captured(call, {}, metrics);
+      Captured c = captured(request(seen_), call, metrics);
       if (c.open) note_break(*c.open, metrics);
       const Phase guards("build_guards", "guards");
       auto made = std::make_shared<Entry>(std::move(c.guards));
       metrics.guard_count = static_cast<int64_t>(made->guards.size());
       write_guards_log(made->guards, metrics);
-      made->seen = seen_;
       made->first = std::make_shared<Step>();
+      made->first->seen = seen_;
       made->first->source = std::make_shared<const Captured>(std::move(c));
       trace_capture(*made->first->source, made->guards, metrics);
       debug_capture(*made->first->source, made->guards, metrics);
@@ -339,6 +348,7 @@ void Function::skip(const UserError& why) {
 void Function::set_up(Step& step, const std::vector<std::shared_ptr<Step>>& before, CompilationMetrics* metrics) {
   step.whole = last_part(*step.source, {}, true);
   step.values = values_of(step.whole);
+  if (!step.is_end() && step.source->open->call) step.whole.is_pure = false;
   if (!step.whole.is_pure) {
     step.gives_all = true;
     for (const auto& s : before) s->gives_all = true;
@@ -408,6 +418,11 @@ Value input_at(const Captured& captured, size_t i, const GuardedCall& found) {
   return captured.float_numbers[i - tensors] ? Value(std::bit_cast<double>(number)) : Value(number);
 }
 
+void bind_inputs(const Captured& captured, const GuardedCall& found, Bindings& bindings) {
+  for (size_t i = 0; i < captured.inputs.size(); ++i)
+    bindings.insert_or_assign(captured.inputs[i], input_at(captured, i, found));
+}
+
 }  // namespace
 
 // What runs a step; made anew where what it was made from has changed.
@@ -435,14 +450,14 @@ Value Function::serve(Entry& entry, const Call& call, const GuardedCall& found) 
     }
   }
   Run run{call, entry};
-  for (size_t i = 0; i < first.inputs.size(); ++i) run.bindings.emplace(first.inputs[i], input_at(first, i, found));
+  bind_inputs(first, found, run.bindings);
   std::shared_ptr<Step> step = entry.first;
   try {
     while (true) {
       run.path.push_back(step);
       Values results = run_step(*step, run.bindings);
       if (step->is_end()) return finish(*step, std::move(results));
-      run.answers.push_back(answer_of(results[0], *step->source->open));
+      ask(run, *step->source->open, results);
       step = next_step(run);
     }
   } catch (const RunEagerly&) {
@@ -463,13 +478,30 @@ Values Function::run_step(Step& step, Bindings& bindings, bool whole) {
   return results;
 }
 
+// The answer to a question: a number that a part gave, or an argument more, which a disabled function makes of what the part gave.
+void Function::ask(Run& run, const Question& question, const Values& results) {
+  if (!question.call) {
+    run.answers.push_back(answer_of(results[0], question));
+    return;
+  }
+  run.args.push_back(run_eager_call(*question.call, results));
+  run.answers.emplace_back(true);
+}
+
 std::shared_ptr<Step> Function::next_step(Run& run) {
   Step& now = *run.path.back();
   const DataAnswer& answer = run.answers.back();
+  const auto values = guarded_values();
+  const auto is_served = [&](const Step& step) {
+    GuardedCall found;
+    if (!step.guards->check(run.args, run.call.kwargs, values, found)) return false;
+    bind_inputs(*step.source, found, run.bindings);
+    return true;
+  };
   const auto known = [&]() -> std::shared_ptr<Step> {
     const std::shared_lock lock(mutex_);
     for (const auto& [a, step] : now.answers)
-      if (a == answer) return step;
+      if (a == answer && is_served(*step)) return step;
     return nullptr;
   };
   if (auto step = known()) return step;
@@ -486,6 +518,7 @@ std::shared_ptr<Step> Function::next_step(Run& run) {
     if (may_start_again) throw RunEagerly();
   }
   std::shared_ptr<Step> next = make_step(run);
+  if (!is_served(*next)) throw InternalError("compile: guards behind a break refuse the call that they were made for");
   if (std::any_of(next->needs.begin(), next->needs.end(), [&](const auto& n) { return !run.bindings.contains(n); })) {
     // Parts that were compiled for other answers did not give what this one needs; nothing was written, so they run again.
     for (const auto& step : run.path) run_step(*step, run.bindings, true);
@@ -498,16 +531,25 @@ std::shared_ptr<Step> Function::next_step(Run& run) {
 
 std::shared_ptr<Step> Function::make_step(Run& run) {
   auto next = std::make_shared<Step>();
+  Step& now = *run.path.back();
+  const Call call{run.args, run.call.kwargs};
+  CaptureRequest again = request(next->seen);
+  again.answers = run.answers;
+  again.results = run.args.size() - run.call.args.size();
+  if (now.source->open->call) see_inputs(now.results, {result_name(again.results - 1)}, {{run.args.back()}, {}});
+  next->seen = now.seen;
+  next->seen.insert(now.results.begin(), now.results.end());
   with_books("", [&](CompilationMetrics& metrics) {
-    Captured c = captured(run.call, run.answers, metrics);
+    Captured c = captured(std::move(again), call, metrics);
     const size_t answered = c.marks.size() - (c.open ? 1 : 0);
     if (answered != run.answers.size())
       throw UserError("compile: " + options_.name +
                       " asked other questions about its data when it was captured again; is it deterministic?");
     if (c.open) note_break(*c.open, metrics);
+    next->guards.emplace(std::move(c.guards));
     next->source = std::make_shared<const Captured>(std::move(c));
-    trace_capture(*next->source, run.entry.guards, metrics);
-    debug_capture(*next->source, run.entry.guards, metrics);
+    trace_capture(*next->source, *next->guards, metrics);
+    debug_capture(*next->source, *next->guards, metrics);
     next->needs = needs_of_last_part(*next->source);
     set_up(*next, run.path, &metrics);
     for (const std::string& need : next->needs) {
@@ -538,8 +580,7 @@ void Function::rebuild_if_needed(Step& step, CompilationMetrics* metrics) {
 // Another capture of the same call has to give the same graphs: what a C++ variable changed shows here.
 void Function::verify(Entry& entry, const Call& call) {
   const std::lock_guard compiling(compile_mutex_);
-  CaptureRequest request{callee_, root_, names_, options_.dynamic, fixed_numbers_, &entry.seen, {}, guarded_values()};
-  const Captured again = capture(request, call);
+  const Captured again = capture(request(entry.first->seen), call);
   const std::string before = std::as_const(*entry.first->source->module).graph().str();
   const std::string now = std::as_const(*again.module).graph().str();
   if (before == now) return;

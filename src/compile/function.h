@@ -17,7 +17,7 @@
 namespace calque::compile_detail {
 
 // A part with what runs it, and what follows. `built`, `answers` and `skip_reason_` are read and written under the function's locks; the
-// rest is as it was made, but for `wanted` and `gives_all`, which captures alone touch.
+// rest is as it was made, but for `wanted`, `gives_all` and `results`, which captures alone touch.
 struct Step {
   struct Built {
     Part part;
@@ -26,6 +26,9 @@ struct Step {
     std::optional<std::vector<size_t>> places;  // of what it takes among the call's inputs, where it takes nothing else
   };
   std::shared_ptr<const Captured> source;                             // whose last part it is
+  std::optional<Guards> guards;                                       // of that capture; the first part's are the entry's
+  SeenInputs seen;                                                    // what was known of the inputs when it was captured
+  SeenInputs results;                                                 // of the disabled function that ends it, by name
   Part whole;                                                         // gives every value that it computes
   std::set<std::string> values;                                       // their names
   std::vector<std::string> needs;                                     // of earlier parts
@@ -40,7 +43,6 @@ struct Entry {
   explicit Entry(Guards::Parts parts) : guards(std::move(parts)) {}
   Guards guards;
   std::shared_ptr<Step> first;
-  SeenInputs seen;                  // what was known of the inputs when it was captured
   std::atomic<uint64_t> calls = 0;  // that it served after the one that it was made for
 };
 
@@ -80,7 +82,9 @@ class Function {
   void skip(const UserError& why);
   template <class F>
   auto with_books(const std::string& why, F&& body);
-  Captured captured(const Call& call, std::vector<DataAnswer> answers, CompilationMetrics& metrics) const;
+  Captured captured(CaptureRequest request, const Call& call, CompilationMetrics& metrics) const;
+  CaptureRequest request(const SeenInputs& seen) const;
+  void ask(Run& run, const Question& question, const Values& results);
   void note_break(const Question& question, CompilationMetrics& metrics);
   CompilationMetrics new_metrics() const;
   void set_up(Step& step, const std::vector<std::shared_ptr<Step>>& before, CompilationMetrics* metrics);

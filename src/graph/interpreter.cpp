@@ -11,6 +11,7 @@
 #include "calque/op/mode.h"
 #include "graph/library_functions.h"
 #include "graph/region_functions.h"
+#include "graph/unknown_functions.h"
 
 namespace calque {
 namespace {
@@ -108,9 +109,9 @@ Value Interpreter::run_node(const Node& node) {
   throw InternalError("a node of no kind");
 }
 
-void Interpreter::check_targets() const {
+void refuse_unknown_functions(const Graph& graph) {
   std::string missing;
-  for (const Node* n : graph_.nodes()) {
+  for (const Node* n : graph.nodes()) {
     if (n->kind() != NodeKind::call_function) continue;
     if (n->target().is_text()) missing += "\n  %" + n->name() + ": " + n->target().text();
     // An operator may be the first argument of a call (auto_functionalized).
@@ -122,6 +123,8 @@ void Interpreter::check_targets() const {
   if (!missing.empty())
     throw UserError(ErrorKind::unsupported_operator, "this graph uses operators that Calque does not have:" + missing);
 }
+
+void Interpreter::check_targets() const { refuse_unknown_functions(graph_); }
 
 // ---- what the kinds do ------------------------------------------------------------------------------------------------
 

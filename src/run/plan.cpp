@@ -1,11 +1,13 @@
 #include "calque/run/plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "calque/base/error.h"
 #include "calque/export/program.h"
 #include "calque/run/passes.h"
 #include "graph/region_functions.h"
+#include "graph/unknown_functions.h"
 #include "run/instruction.h"
 #include "run/planned_graph.h"
 
@@ -113,6 +115,7 @@ struct Plan::Parts {
 
   std::shared_ptr<GraphModule> module;
   const Graph& graph;
+  std::optional<UserError> unknown_functions;  // thrown by every run, as the interpreter does; null where all are known
   run::ValueIds ids;
   std::vector<const Node*> inputs;
   size_t rest_from = SIZE_MAX;
@@ -142,6 +145,11 @@ std::shared_ptr<const Plan> Plan::make(const ExportedProgram& program, const Pla
 
 std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptions& options) {
   auto parts = std::make_unique<Plan::Parts>(planned.module);
+  try {
+    refuse_unknown_functions(planned.module->graph());
+  } catch (const UserError& e) {
+    parts->unknown_functions = e;
+  }
   PassInput input{*planned.module, std::move(planned.written)};
   run_passes(input, options);
   parts->state = std::move(input.state);
@@ -159,6 +167,7 @@ std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptio
 Value Plan::run(const Values& inputs) const { return run_watched(inputs, nullptr); }
 
 Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
+  if (parts_->unknown_functions) throw UserError(*parts_->unknown_functions);
   return (parts_->without_gradients && !grad_enabled() ? *parts_->without_gradients : *parts_).run(inputs, watch);
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +13,7 @@
 #include "calque/tensor/generator.h"
 #include "calque/trace/make_fx.h"
 #include "op/opcheck_support.h"
+#include "support/difference_support.h"
 #include "support/error_support.h"
 #include "support/paths.h"
 #include "trace/random_programs_support.h"
@@ -21,29 +21,8 @@
 namespace calque::plan_sweep_test {
 namespace {
 
+using test::difference;
 using test::error_of;
-
-// Empty, or in what the values differ.
-std::string difference(const Value& a, const Value& b) {
-  const FlatTree x = tree_flatten(a), y = tree_flatten(b);
-  if (!(x.spec == y.spec)) return "another structure";
-  for (size_t i = 0; i < x.leaves.size(); ++i) {
-    const Value &p = x.leaves[i], &q = y.leaves[i];
-    if (p.kind() != q.kind()) return "another kind";
-    if (!p.is_tensor()) {
-      if (!p.equals(q) && p.str() != q.str()) return p.str() + " and " + q.str();
-      continue;
-    }
-    const Tensor &s = p.to_tensor(), &t = q.to_tensor();
-    if (s.defined() != t.defined()) return "only one is defined";
-    if (!s.defined()) continue;
-    if (s.dtype() != t.dtype() || s.sizes() != t.sizes() || s.strides() != t.strides()) return "another geometry";
-    const Tensor u = s.contiguous(), v = t.contiguous();
-    if (u.nbytes() != 0 && std::memcmp(u.data(), v.data(), u.nbytes()) != 0)
-      return "other values:\n" + s.str() + "\nand\n" + t.str();
-  }
-  return {};
-}
 
 // `make_inputs` gives the same fresh inputs each time: the graph may write them.
 template <class F>

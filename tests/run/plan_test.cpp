@@ -111,8 +111,15 @@ TEST(Plan, errors_say_what_the_interpreter_says) {
 }
 
 TEST(Plan, unknown_operators_are_named_when_it_runs) {
-  const auto plan = Plan::make(*module_of("%x = placeholder\n%y = torch.ops.mylib.send.default(%x)\nreturn %y"));
-  EXPECT_THAT(error_of([&] { plan->run({1}); }), HasSubstr("operators that Calque does not have:\n  %y: "));
+  const auto module = module_of(R"(
+    %x = placeholder
+    %y = torch.ops.mylib.send.default(%x)
+    %z = torch.ops.mylib.take.default(%y)
+    return %z)");
+  const auto plan = Plan::make(*module);
+  const std::string refused = error_of([&] { plan->run({1}); });
+  EXPECT_THAT(refused, HasSubstr("operators that Calque does not have:\n  %y: torch.ops.mylib.send.default\n  %z: "));
+  EXPECT_EQ(refused, error_of([&] { Interpreter(module->graph()).run({1}); }));
 }
 
 TEST(Plan, values_go_after_their_last_use) {

@@ -50,7 +50,9 @@ struct CompileOptions {
   bool fail_on_recompile_limit_hit = false;
   bool error_on_recompile = false;
   bool suppress_errors = false;  // what a backend throws: the call runs eagerly
-  bool verify = false;  // the second call of each entry captures again; another graph is an error that says what differs
+  // The second call of each entry captures again; another graph is an error that says what differs. None: where Calque was built
+  // without NDEBUG.
+  std::optional<bool> verify = {};
   // Told why an entry did not serve, before something is captured again.
   std::function<void(const std::string& reason)> guard_fail = {};
 };
@@ -143,6 +145,44 @@ auto compile(F function, CompileOptions options = {}, std::source_location where
       compile_values([function](const Values& args) { return make_fx_detail::Callable<F>::call(function, args); }, {},
                      std::move(options), where));
 }
+
+// ---- disable --------------------------------------------------------------------------------------------------------
+namespace compile_detail {
+Value call_eagerly(const std::function<Value(const Values& args)>& function, const Values& args, const std::string& reason,
+                   std::source_location where);
+}  // namespace compile_detail
+
+// A function that is not captured: inside a compiled one its call is a graph break. It runs eagerly, on tensors with data, each time;
+// its result is an argument of what follows, with guards of its own. Elsewhere it is the function itself. It is called when the function
+// around it is gone: it must own what it holds, and take tensors as arguments.
+template <class R, class F>
+class DisabledFunction {
+ public:
+  DisabledFunction(F function, std::string reason, std::source_location where)
+      : function_([f = std::move(function)](const Values& args) { return make_fx_detail::Callable<F>::call(f, args); }),
+        reason_(std::move(reason)),
+        where_(where) {}
+  template <class... A>
+  R operator()(const A&... args) const {
+    if constexpr (std::is_void_v<R>)
+      compile_detail::call_eagerly(function_, {to_value(args)...}, reason_, where_);
+    else
+      return from_value<R>(compile_detail::call_eagerly(function_, {to_value(args)...}, reason_, where_));
+  }
+
+ private:
+  std::function<Value(const Values& args)> function_;
+  std::string reason_;
+  std::source_location where_;
+};
+template <class F>
+  requires(!std::is_convertible_v<F, std::shared_ptr<Module>>)
+auto disable(F function, std::string reason = {}, std::source_location where = std::source_location::current()) {
+  return DisabledFunction<typename compile_detail::ResultOf<F>::type, F>(std::move(function), std::move(reason), where);
+}
+// A module around this one, its child `_orig_mod`, to be put in its place.
+std::shared_ptr<Module> disable(std::shared_ptr<Module> module, std::string reason = {},
+                                std::source_location where = std::source_location::current());
 
 // ---- of the whole process -----------------------------------------------------------------------------------------
 // Forgets every capture of every compiled function, and the counters and frames.

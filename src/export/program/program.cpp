@@ -51,13 +51,10 @@ struct ExportedProgram::Prepared {
   std::once_flag looked;
   bool writes_state = false;
 
-  struct Made {
-    std::shared_ptr<const Executor> executor;
-    ExecutorFactory by = nullptr;
-    uint64_t graph_changes = 0;
-  };
   std::mutex mutex;  // of what follows
-  Made made[2];      // without and with gradients: tensors computed from parameters want one or not
+  std::shared_ptr<const Executor> executor;
+  ExecutorFactory made_by = nullptr;
+  uint64_t graph_changes = 0;
 };
 
 std::shared_ptr<const Executor> ExportedProgram::executor_for(const Values& inputs) const {
@@ -65,11 +62,14 @@ std::shared_ptr<const Executor> ExportedProgram::executor_for(const Values& inpu
   const ExecutorFactory factory = executor_factory();
   if (!factory || modes_active() || std::any_of(inputs.begin(), inputs.end(), has_no_data)) return nullptr;
   const std::lock_guard lock(prepared_->mutex);
-  Prepared::Made& made = prepared_->made[grad_enabled()];
-  const bool stands =
-      made.executor && made.by == factory && made.graph_changes == graph().changes() && made.executor->is_current();
-  if (!stands) made = {factory(*this), factory, graph().changes()};
-  return made.executor;
+  const bool stands = prepared_->executor && prepared_->made_by == factory &&
+                      prepared_->graph_changes == graph().changes() && prepared_->executor->is_current();
+  if (!stands) {
+    prepared_->executor = factory(*this);
+    prepared_->made_by = factory;
+    prepared_->graph_changes = graph().changes();
+  }
+  return prepared_->executor;
 }
 
 bool ExportedProgram::writes_state() const {
