@@ -151,6 +151,14 @@ struct BenchOptions : WorkloadOptions {
 };
 void run_bench(const BenchOptions& options);
 
+struct ProfileOptions : WorkloadOptions {
+  std::string output;  // a .json file, for Chrome and Perfetto, or a .html page; empty: none
+  int runs = 10;
+  size_t top = 15;  // rows of each table
+  bool json = false;
+};
+void run_profile(const ProfileOptions& options);
+
 struct ModelsOptions {
   std::string architecture;  // empty: all
   bool json = false;

@@ -231,6 +231,21 @@ void add_bench(CLI::App& app) {
   command->callback([o] { run_bench(*o); });
 }
 
+void add_profile(CLI::App& app) {
+  auto o = std::make_shared<ProfileOptions>();
+  CLI::App* command = app.add_subcommand(
+      "profile", "Where the time of a program, or of one forward pass of a model, goes: by operator and by module");
+  command->group(capture_group);
+  add_workload(command, *o);
+  command->add_option("-n,--runs", o->runs, "how often it runs; times are medians")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--top", o->top, "rows of each table")->check(positive())->capture_default_str();
+  command->add_option("-o,--output", o->output, "a .json file, which chrome://tracing and Perfetto open");
+  add_json(command, o->json, "for programs to read, all steps");
+  command->callback([o] { run_profile(*o); });
+}
+
 void add_models(CLI::App& app) {
   auto o = std::make_shared<ModelsOptions>();
   CLI::App* command =
@@ -255,6 +270,7 @@ void add_commands(CLI::App& app) {
   add_export(app);
   add_run(app);
   add_bench(app);
+  add_profile(app);
 }
 
 }  // namespace calque::cli

@@ -49,6 +49,7 @@ const std::vector<Command>& commands() {
       {"trace", "lm", ""},
       {"export", "lm", "-o lm.pt2"},
       {"bench", "lm", "-n 1"},
+      {"profile", "lm", "-n 1"},
       {"run", "", "mlp.pt2 --inputs x.safetensors"},
   };
   return all;
@@ -198,8 +199,8 @@ TEST_F(CommonOptions, each_name_of_a_dtype_is_that_dtype) {
 
 TEST_F(CommonOptions, options_of_models_are_refused_for_what_is_none) {
   for (const char* command :
-       {"trace mlp", "trace mlp.pt2", "export mlp -o x.pt2", "bench mlp", "bench mlp.pt2", "info x.safetensors",
-        "info mlp.pt2", "diff mlp.pt2 mlp.pt2", "diff x.safetensors x.safetensors"})
+       {"trace mlp", "trace mlp.pt2", "export mlp -o x.pt2", "bench mlp", "bench mlp.pt2", "profile mlp",
+        "info x.safetensors", "info mlp.pt2", "diff mlp.pt2 mlp.pt2", "diff x.safetensors x.safetensors"})
     EXPECT_THAT(run(std::string("$CALQUE ") + command + " --dtype fp16").out,
                 HasSubstr("--dtype is for model folders, and "))
         << command;

@@ -67,12 +67,52 @@ TEST(PlanProfile, rows_sum_up_by_operator_and_by_module) {
   EXPECT_EQ(profile_rows(profile, ProfileBy::step).size(), profile.runs[0].size());
 }
 
+TEST(PlanProfile, a_step_holds_what_it_gave_and_what_is_still_needed) {
+  const Tensor x = ones({8, 4});
+  const PlanProfile profile = profile_plan(*plan_of_layers(x), {x}, 1);
+  std::vector<int64_t> memory;
+  for (const ProfiledStep& step : profile.runs[0]) memory.push_back(step.memory);
+  constexpr int64_t hidden = 8 * 64 * 4, out = 8 * 2 * 4;
+  EXPECT_EQ(memory, (std::vector<int64_t>{hidden, 2 * hidden, hidden + out}));
+  EXPECT_EQ(profile.peak_memory(), 2 * hidden);
+}
+
+TEST(PlanProfile, a_view_holds_its_base_and_nothing_of_an_input) {
+  const Tensor x = ones({4, 4});
+  const TracedGraph traced = make_fx_values(
+      [](const Values& v) -> Value {
+        return v[0].to_tensor().view({16}).neg().view({2, 8}).t().softmax(-1);
+      },
+      {x}, {});
+  PlanOptions options;
+  options.optimize = false;
+  const PlanProfile profile = profile_plan(*Plan::make(*traced.module, options), {x}, 1);
+  std::vector<int64_t> memory;
+  for (const ProfiledStep& step : profile.runs[0]) memory.push_back(step.memory);
+  EXPECT_EQ(memory, (std::vector<int64_t>{0, 64, 64, 64, 128}));
+}
+
+TEST(PlanProfile, a_fused_step_says_what_it_computes) {
+  const Tensor x = ones({4, 4});
+  const TracedGraph traced = make_fx_values(
+      [](const Values& v) -> Value { return (v[0].to_tensor().sin() * v[0].to_tensor() + 1).relu(); }, {x}, {});
+  const PlanProfile profile = profile_plan(*Plan::make(*traced.module), {x}, 1);
+  ASSERT_EQ(profile.runs[0].size(), 1u);
+  EXPECT_EQ(profile.runs[0][0].op, "sin + mul + add + relu");
+}
+
 TEST(PlanProfile, the_trace_is_chromes) {
   const Tensor x = ones({8, 4});
   const PlanProfile profile = profile_plan(*plan_of_layers(x), {x}, 2);
   const auto trace = nlohmann::json::parse(profile_chrome_trace(profile));
-  ASSERT_EQ(trace["traceEvents"].size(), 2 * profile.runs[0].size());
-  for (const auto& event : trace["traceEvents"]) {
+  ASSERT_EQ(trace["traceEvents"].size(), 2 * 2 * profile.runs[0].size());
+  for (size_t i = 0; i < trace["traceEvents"].size(); ++i) {
+    const auto& event = trace["traceEvents"][i];
+    if (i % 2 == 1) {
+      EXPECT_EQ(event["ph"], "C");
+      EXPECT_EQ(event["args"]["bytes"], profile.runs[0][i / 2 % profile.runs[0].size()].memory);
+      continue;
+    }
     EXPECT_EQ(event["ph"], "X");
     EXPECT_GE(event["dur"].get<double>(), 0);
     EXPECT_TRUE(event["args"].contains("module"));
