@@ -114,8 +114,12 @@ class Chain {
 
   Step drawn(size_t index, const Values& pool) {
     FlatTree flat = leaves_of(index);
-    Step step{find_operator(file_.operator_at(index)), file_.at(index).at("id").get<std::string>(), flat.spec,
-              std::move(flat.leaves), {}};
+    Step step{find_operator(file_.operator_at(index)),
+              file_.at(index).at("id").get<std::string>(),
+              flat.spec,
+              std::move(flat.leaves),
+              {},
+              {}};
     const size_t draw = draws_++;
     for (size_t i = 0; i < step.leaves.size(); ++i) {
       Value& leaf = step.leaves[i];
