@@ -18,7 +18,8 @@ namespace {
 std::atomic<int64_t> made = 0, freed = 0;
 
 void* counted(std::size_t bytes, std::size_t alignment) {
-  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment + (bytes == 0 ? alignment : 0));
+  void* memory =
+      std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment + (bytes == 0 ? alignment : 0));
   if (memory) ++made;
   return memory;
 }

@@ -80,6 +80,7 @@ TEST(Reports, the_times_are_logged_when_a_program_ends) {
     compile(branching)(ones({2}));
     std::exit(0);
   };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // tests before this one left threads
   EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "\\[timing\\] Function +Runtimes");
 }
 
