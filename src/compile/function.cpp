@@ -198,7 +198,7 @@ Value Function::miss(const Call& call, const Entries& before) {
   }
   if (!skip_reason_.empty()) return eager(call);
   const std::shared_ptr<Entry> entry = add_entry(call, why);
-  if (!entry) return eager(call);
+  if (!entry) return run_uncaptured(call);
   GuardedCall found;
   std::string refused;
   if (!entry->guards.check(call.args, call.kwargs, guarded_values(), found, &refused))
@@ -229,7 +229,7 @@ CompilationMetrics Function::new_metrics() const {
 }
 
 CaptureRequest Function::request(const SeenInputs& seen) const {
-  return {callee_, root_, names_, options_.dynamic, fixed_numbers_, &seen, {}, guarded_values()};
+  return {callee_, root_, names_, fixed_sizes_ ? false : options_.dynamic, fixed_numbers_, &seen, {}, guarded_values()};
 }
 
 Captured Function::captured(CaptureRequest request, const Call& call, CompilationMetrics& metrics) const {
@@ -322,8 +322,7 @@ std::shared_ptr<Entry> Function::add_entry(const Call& call, const std::string& 
     throw;
   } catch (const UserError& e) {
     if (e.kind() == ErrorKind::constraint_violation) throw;
-    const bool has_symbols = std::any_of(seen_.begin(), seen_.end(), [](const auto& s) { return s.second.number_changed; });
-    if ((has_symbols || options_.dynamic == true) && !std::exchange(fixed_numbers_, true)) return add_entry(call, why);
+    if (fix_symbols()) return add_entry(call, why);
     skip(e);
     return nullptr;
   }
@@ -334,7 +333,49 @@ std::shared_ptr<Entry> Function::add_entry(const Call& call, const std::string& 
   return entry;
 }
 
-// What cannot be captured at all runs eagerly from then on; a mistake of the user's shows there as well, and is no reason.
+// Whether there are symbols to do without: first numbers, then sizes that changed.
+bool Function::fix_symbols() {
+  const auto any = [&](const auto& has) {
+    return std::any_of(seen_.begin(), seen_.end(), [&](const auto& s) { return has(s.second); });
+  };
+  if ((options_.dynamic == true || any([](const SeenInput& s) { return s.number_changed; })) &&
+      !std::exchange(fixed_numbers_, true))
+    return true;
+  const bool has_sizes =
+      any([](const SeenInput& s) { return std::find(s.sizes.begin(), s.sizes.end(), -1) != s.sizes.end(); });
+  return has_sizes && !options_.dynamic && !std::exchange(fixed_sizes_, true);
+}
+
+// A mistake of the user's shows here, and is no reason to capture no other call.
+Value Function::run_uncaptured(const Call& call) {
+  try {
+    return eager(call);
+  } catch (...) {
+    const std::lock_guard compiling(compile_mutex_);
+    skip_reason_.clear();
+    throw;
+  }
+}
+
+void Function::drop(const Entry& entry) {
+  auto rest = std::make_shared<Entries>(*entries());
+  std::erase_if(*rest, [&](const auto& e) { return e.get() == &entry; });
+  const std::unique_lock lock(mutex_);
+  entries_ = std::move(rest);
+}
+
+// What comes behind a break cannot be captured: the call runs eagerly, from its start, unless something was written.
+void Function::give_up(Run& run, const UserError& why) {
+  drop(run.entry);
+  if (!fix_symbols()) skip(why);
+  if (std::all_of(run.path.begin(), run.path.end(), [](const auto& s) { return s->whole.is_pure; })) throw RunEagerly();
+  throw UserError(fmt::format(
+      "compile: {} cannot be captured behind {}: {}; it wrote something or called a disabled function before, and "
+      "cannot begin again: the next call runs eagerly, or is captured for its sizes alone",
+      options_.name, run.path.back()->source->open->reason(), why.what()));
+}
+
+// What cannot be captured at all runs eagerly from then on.
 void Function::skip(const UserError& why) {
   if (options_.fullgraph)
     throw UnsupportedError(fmt::format("compile: {} ({}:{}) cannot be captured: {}", options_.name, where_.file_name(),
@@ -464,7 +505,7 @@ Value Function::serve(Entry& entry, const Call& call, const GuardedCall& found) 
       step = next_step(run);
     }
   } catch (const RunEagerly&) {
-    return eager(call);
+    return run_uncaptured(call);
   }
 }
 
@@ -520,7 +561,17 @@ std::shared_ptr<Step> Function::next_step(Run& run) {
           options_.recompile_limit, options_.name, now.source->open->reason(), text_of(answer)));
     if (may_start_again) throw RunEagerly();
   }
-  std::shared_ptr<Step> next = make_step(run);
+  std::shared_ptr<Step> next;
+  try {
+    next = make_step(run);
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const BackendCompilerError&) {
+    throw;
+  } catch (const UserError& e) {
+    if (e.kind() == ErrorKind::constraint_violation) throw;
+    give_up(run, e);
+  }
   if (!is_served(*next)) throw InternalError("compile: guards behind a break refuse the call that they were made for");
   if (std::any_of(next->needs.begin(), next->needs.end(), [&](const auto& n) { return !run.bindings.contains(n); })) {
     // Parts that were compiled for other answers did not give what this one needs; nothing was written, so they run again.
@@ -607,6 +658,7 @@ void Function::reset() {
   seen_.clear();
   captures_ = 0;
   limit_hit_ = false;
+  fixed_numbers_ = fixed_sizes_ = false;
   skip_reason_.clear();
   breaks_.clear();
   reasons_.clear();

@@ -80,6 +80,10 @@ class Function {
   std::string failed_reasons(const Call& call, const Entries& list);
   std::shared_ptr<Entry> add_entry(const Call& call, const std::string& why);
   void skip(const UserError& why);
+  bool fix_symbols();
+  Value run_uncaptured(const Call& call);
+  [[noreturn]] void give_up(Run& run, const UserError& why);
+  void drop(const Entry& entry);
   template <class F>
   auto with_books(const std::string& why, F&& body);
   Captured captured(CaptureRequest request, const Call& call, CompilationMetrics& metrics) const;
@@ -112,6 +116,7 @@ class Function {
   std::shared_ptr<const Entries> entries_;
   SeenInputs seen_;
   bool fixed_numbers_ = false;  // it takes plain numbers: they cannot be symbols
+  bool fixed_sizes_ = false;    // it asks for plain sizes, likewise
   uint64_t captures_ = 0;
   std::atomic<bool> limit_hit_ = false;
   std::string skip_reason_;  // why it cannot be captured at all

@@ -2,16 +2,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <random>
+
 #include "calque/base/error.h"
 #include "calque/compile/compile.h"
 #include "calque/compile/same.h"
 #include "calque/nn/nn.h"
 #include "calque/op/make.h"
 #include "calque/op/ops.h"
+#include "support/difference_support.h"
 
 namespace calque::breaks_test {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -211,6 +217,104 @@ TEST(CompileBreaks, verify_compares_captures_of_the_same_symbols_alone) {
   call(8, 8);
   factor = 3;
   EXPECT_THAT(error_of<UserError>([&] { f(ones({9}), ones({7})); }), HasSubstr("cannot be seen"));
+}
+
+TEST(CompileBreaks, what_cannot_be_captured_behind_a_break_runs_eagerly) {
+  const auto body = [](const Tensor& x) {
+    if (x.sum().gt(0).item<bool>()) return x + x.data_ptr<float>()[0];
+    return x - 1;
+  };
+  const auto f = compile(body);
+  for (const double n : {1.0, -1.0, 2.0, -2.0}) expect_equal(f(full({3}, n)), body(full({3}, n)));
+  EXPECT_THAT(f.graph_breaks(), Contains(Field(&GraphBreak::reason, HasSubstr("not captured: "))));
+  const auto writing = compile([](const Tensor& x) {
+    x.add_(1);
+    return x.sum().gt(0).item<bool>() ? x + x.data_ptr<float>()[0] : x;
+  });
+  const Tensor x = ones({2});
+  EXPECT_THAT(error_of<UserError>([&] { writing(x); }), HasSubstr("the next call runs eagerly"));
+  expect_equal(writing(x), full({2}, 6.0));
+}
+
+TEST(CompileBreaks, a_function_that_asks_for_plain_sizes_is_captured_for_each) {
+  const auto plain = [](const Tensor& x) { return x * static_cast<double>(x.numel()); };
+  const auto behind = [](const Tensor& x) {
+    if (x.sum().gt(0).item<bool>()) return x * static_cast<double>(x.numel());
+    return x;
+  };
+  const auto f = compile(plain);
+  const auto g = compile(behind);
+  for (const int64_t n : {3, 4, 5, 3, 4, 5}) {
+    expect_equal(f(ones({n})), plain(ones({n})));
+    expect_equal(g(ones({n})), behind(ones({n})));
+  }
+  EXPECT_EQ(f.cache_size(), 3u);
+  EXPECT_EQ(g.cache_size(), 3u);
+  EXPECT_THAT(f.graph_breaks(), SizeIs(0));
+}
+
+TEST(CompileBreaks, a_call_that_is_a_mistake_does_not_keep_others_from_being_captured) {
+  const auto f = compile([](const Tensor& x, const Tensor& y) { return x.matmul(y); });
+  EXPECT_THAT(error_of<UserError>([&] { f(ones({2, 3}), ones({2, 3})); }), HasSubstr("matmul"));
+  expect_equal(f(ones({2, 3}), ones({3, 2})), full({2, 2}, 3.0));
+  EXPECT_EQ(f.cache_size(), 1u);
+}
+
+// Six steps, each of a kind that a seed chooses: operators, writes, branches on data and on sizes, numbers out of tensors, disabled
+// functions that give their argument or a result of any size.
+Value run_random_steps(uint64_t seed, const Tensor& input) {
+  static const auto positive = disable([](const Tensor& t) { return t.index({t.gt(0)}); });
+  static const auto written = disable([](const Tensor& t) {
+    t.add_(1);
+    return t;
+  });
+  std::mt19937_64 random(seed);
+  Tensor x = input, first = input * 2;
+  for (int step = 0; step < 6; ++step) {
+    const auto k = static_cast<double>(random() % 5);
+    switch (random() % 9) {
+      case 0: x = x.sin() + k; break;
+      case 1: x = x.sum().gt(k - 2).item<bool>() ? x * 2 : x - first.sum(); break;
+      case 2: x = x.sym_size(0).guard_int() > static_cast<int64_t>(k) + 1 ? x + first.mean() : -x; break;
+      case 3: x = positive(x - k / 4); break;
+      case 4: x = written(x); break;
+      case 5: x.mul_(k); break;
+      case 6: x = cat({x, first}); break;
+      case 7:
+        x = x + static_cast<double>(x.sym_size(0).guard_int() > 0 ? first.sum().gt(k).to(DType::int64).item<int64_t>() : 3);
+        break;
+      default: first = x.slice(0, 0, 2); break;
+    }
+  }
+  return tuple({x, first, x.sum()});
+}
+
+TEST(CompileBreaks, random_functions_with_breaks_give_what_eager_gives) {
+  const char* asked = std::getenv("CALQUE_RANDOM_BREAKS");
+  const uint64_t wanted = asked ? std::strtoull(asked, nullptr, 10) : 100;
+  size_t failed = 0, captured = 0;
+  for (uint64_t seed = 1; seed <= wanted && failed < 5; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto f = compile([seed](const Tensor& x) { return run_random_steps(seed, x); });
+    for (int call = 0; call < 10; ++call) {
+      const auto n = static_cast<int64_t>(random() % 8 + 1);
+      const Tensor a = arange(n).to(DType::float32) - static_cast<double>(random() % 7), b = a.clone();
+      std::string what;
+      try {
+        const Value expected = run_random_steps(seed, b);
+        const Value found = f(a);
+        what = test::difference(tuple({expected, b}), tuple({found, a}));
+      } catch (const std::exception& e) {
+        what = std::string("exception: ") + e.what();
+      }
+      if (what.empty()) continue;
+      ADD_FAILURE() << "seed " << seed << ", call " << call << " of size " << n << ": " << what;
+      ++failed;
+      break;
+    }
+    captured += f.cache_size() != 0;
+  }
+  EXPECT_EQ(captured, wanted);
 }
 
 }  // namespace
