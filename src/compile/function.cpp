@@ -35,6 +35,9 @@ constexpr bool is_debug_build = false;
 constexpr bool is_debug_build = true;
 #endif
 
+// Captures of one entry that are made to verify it.
+constexpr uint32_t most_verifications = 8;
+
 // Every question's answer occurred before, or too many did and nothing was written yet.
 struct RunEagerly {};
 
@@ -135,7 +138,7 @@ Value Function::call(const Values& args, const Kwargs& kwargs) {
   for (const auto& entry : *list) {
     GuardedCall found;
     if (!entry->guards.check(args, kwargs, values, found)) continue;
-    if (options_.verify.value_or(is_debug_build) && ++entry->calls == 1) verify(*entry, call);
+    if (options_.verify.value_or(is_debug_build) && entry->verifications < most_verifications) verify(*entry, call);
     return serve(*entry, call, found);
   }
   return miss(call, *list);
@@ -577,10 +580,15 @@ void Function::rebuild_if_needed(Step& step, CompilationMetrics* metrics) {
   build(step, metrics);
 }
 
-// Another capture of the same call has to give the same graphs: what a C++ variable changed shows here.
+// Another capture has to give the same graph: what a C++ variable changed shows here. A call whose sizes make other symbols (two that
+// are equal are one) has another graph for that alone: a later call is looked at.
 void Function::verify(Entry& entry, const Call& call) {
   const std::lock_guard compiling(compile_mutex_);
+  if (entry.verifications >= most_verifications) return;  // by another thread
   const Captured again = capture(request(entry.first->seen), call);
+  ++entry.verifications;
+  if (sizes_text(*entry.first->source->module) != sizes_text(*again.module)) return;
+  entry.verifications = most_verifications;
   const std::string before = std::as_const(*entry.first->source->module).graph().str();
   const std::string now = std::as_const(*again.module).graph().str();
   if (before == now) return;

@@ -43,7 +43,7 @@ struct Entry {
   explicit Entry(Guards::Parts parts) : guards(std::move(parts)) {}
   Guards guards;
   std::shared_ptr<Step> first;
-  std::atomic<uint64_t> calls = 0;  // that it served after the one that it was made for
+  std::atomic<uint32_t> verifications = 0;
 };
 
 // Values of a call by the names of the nodes that compute them.

@@ -195,5 +195,23 @@ TEST(CompileBreaks, verify_is_on_where_assertions_are) {
   expect_equal(off(ones({2})), full({2}, 2.0));
 }
 
+TEST(CompileBreaks, verify_compares_captures_of_the_same_symbols_alone) {
+  double factor = 2;
+  const auto body = [&factor](const Tensor& x, const Tensor& y) { return tuple({x * factor, y + 1}); };
+  const auto f = compile(body, {.verify = true});
+  const auto call = [&](int64_t n, int64_t m) { expect_equal(f(ones({n}), ones({m})), body(ones({n}), ones({m}))); };
+  call(4, 5);
+  call(6, 7);
+  call(8, 8);  // would be captured with one symbol
+  call(9, 7);
+  EXPECT_EQ(f.cache_size(), 2u);
+  f.reset();
+  call(4, 5);
+  call(6, 7);
+  call(8, 8);
+  factor = 3;
+  EXPECT_THAT(error_of<UserError>([&] { f(ones({9}), ones({7})); }), HasSubstr("cannot be seen"));
+}
+
 }  // namespace
 }  // namespace calque::breaks_test
