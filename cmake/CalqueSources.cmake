@@ -134,19 +134,19 @@ ${calls}}
   set(${result} "${file}" PARENT_SCOPE)
 endfunction()
 
-# Style and script of the page that shows a graph, as texts in the program.
-function(calque_embed_page result)
-  set(folder "${PROJECT_SOURCE_DIR}/src/graph/draw")
-  file(READ "${folder}/page.css" style)
-  file(READ "${folder}/page.js" script)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${folder}/page.css" "${folder}/page.js")
-  set(file "${PROJECT_BINARY_DIR}/generated/src/graph_page.cpp")
-  file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT "// Made by CMake from src/graph/draw/page.css and page.js.
-#include \"graph/draw/page.h\"
-namespace calque::draw {
+# Style and script of a page, src/<folder>/page.css and page.js, as texts in the program, which page.h beside them declares.
+function(calque_embed_page result folder namespace)
+  set(source "${PROJECT_SOURCE_DIR}/src/${folder}")
+  file(READ "${source}/page.css" style)
+  file(READ "${source}/page.js" script)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}/page.css" "${source}/page.js")
+  set(file "${PROJECT_BINARY_DIR}/generated/src/${namespace}_page.cpp")
+  file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT "// Made by CMake from src/${folder}/page.css and page.js.
+#include \"${folder}/page.h\"
+namespace calque::${namespace} {
 constinit const std::string_view page_style = R\"page(${style})page\";
 constinit const std::string_view page_script = R\"page(${script})page\";
-}  // namespace calque::draw
+}  // namespace calque::${namespace}
 ")
   set(${result} "${file}" PARENT_SCOPE)
 endfunction()
@@ -186,8 +186,9 @@ function(calque_collect_sources)
   list(APPEND operators "${PROJECT_SOURCE_DIR}/src/op/operator_library.cpp")
   file(GLOB opgen CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/op/gen/*.cpp")
   calque_list_zoo(zoo)
-  calque_embed_page(page)
-  list(APPEND library ${zoo} ${page})
+  calque_embed_page(graph_page graph/draw draw)
+  calque_embed_page(profile_page compile/page profile)
+  list(APPEND library ${zoo} ${graph_page} ${profile_page})
   set(calque_sources ${library} PARENT_SCOPE)
   set(calque_core_sources ${core} PARENT_SCOPE)
   set(calque_operator_sources ${operators} PARENT_SCOPE)

@@ -74,7 +74,7 @@ std::string rows_table(const std::string& title, const std::vector<ProfileRow>& 
 }  // namespace
 
 void run_profile(const ProfileOptions& o) {
-  require_ending(o.output, "profile: --output", {".json"});
+  require_ending(o.output, "profile: --output", {".json", ".html"});
   const Workload work = load_workload("profile", o);
   const GradModeScope no_grad(false);
   PlanProfile profile;
@@ -83,7 +83,7 @@ void run_profile(const ProfileOptions& o) {
     profile = profile_of(work, o.runs);
   }
   if (!o.output.empty()) {
-    const std::string text = profile_chrome_trace(profile);
+    const std::string text = o.output.ends_with(".html") ? profile_html(profile, o.path) : profile_chrome_trace(profile);
     FileWriter file(o.output);
     file.write(text.data(), text.size());
     file.commit();

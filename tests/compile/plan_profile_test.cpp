@@ -101,6 +101,30 @@ TEST(PlanProfile, a_fused_step_says_what_it_computes) {
   EXPECT_EQ(profile.runs[0][0].op, "sin + mul + add + relu");
 }
 
+TEST(PlanProfile, the_page_has_every_step_and_no_name_ends_its_data) {
+  PlanProfile profile;
+  const std::string hostile = "</script><script>alert(1)</script>";
+  profile.runs = {
+      {{hostile, hostile, "a." + hostile, 0, 5'000'000, 8, 8}, {"b", "aten.sin.default", "", 5, 1'000'000, 4, 12}}};
+  const std::string page = profile_html(profile, hostile);
+  const auto count = [&](const std::string& text) {
+    size_t n = 0;
+    for (size_t at = page.find(text); at != std::string::npos; at = page.find(text, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("</script"), 2u);
+  EXPECT_EQ(count("<script"), 2u);
+  EXPECT_EQ(count("http://www.w3.org/2000/svg"), count("://"));  // a name, no address
+  const std::string begin = "id=\"data\">";
+  const size_t from = page.find(begin) + begin.size();
+  const auto data = nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+  EXPECT_EQ(data["title"], hostile);
+  ASSERT_EQ(data["steps"].size(), 2u);
+  EXPECT_EQ(data["steps"][0]["module"], "a." + hostile);
+  EXPECT_EQ(data["steps"][0]["ms"], 5);
+  EXPECT_EQ(data["steps"][1]["memory"], 12);
+}
+
 TEST(PlanProfile, the_trace_is_chromes) {
   const Tensor x = ones({8, 4});
   const PlanProfile profile = profile_plan(*plan_of_layers(x), {x}, 2);

@@ -1,5 +1,5 @@
-// Reads graphs in text form from files and writes to standard output: the page of one, the differences of two, or with "svg" a
-// picture. A line "name %a = ..." in front of a graph gives its node %a a name that the text form cannot write, as JSON. What
+// Reads graphs in text form from files and writes to standard output: the page of one, the differences of two, with "svg" a
+// picture, with "profile" the page of a run of its plan on two ones. A line "name %a = ..." in front of a graph gives its node %a a name that the text form cannot write, as JSON. What
 // tests/peers/graph_html.py opens in a browser.
 #include <fstream>
 #include <iostream>
@@ -8,8 +8,12 @@
 #include <string>
 
 #include "calque/base/error.h"
+#include "calque/compile/plan_profile.h"
 #include "calque/graph/draw.h"
+#include "calque/graph/graph_module.h"
 #include "calque/graph/text.h"
+#include "calque/op/aten/factories.h"
+#include "calque/run/plan.h"
 
 namespace {
 
@@ -30,10 +34,31 @@ calque::Graph read(const char* path) {
   return graph;
 }
 
+// A plan gives its nodes plain names, so the steps get those of the graph again, also for modules and operators.
+std::string profile_page(const char* path) {
+  calque::PlanOptions options;
+  options.optimize = false;
+  const calque::Graph graph = read(path);
+  std::vector<std::string> names;
+  for (const calque::Node* node : graph.nodes())
+    if (node->kind() == calque::NodeKind::call_function) names.push_back(node->name());
+  const auto plan = calque::Plan::make(calque::GraphModule(read(path)), options);
+  calque::PlanProfile profile = calque::profile_plan(*plan, {calque::ones({2})}, 1);
+  for (size_t i = 0; i < names.size(); ++i) {
+    calque::ProfiledStep& step = profile.runs[0].at(i);
+    step.name = step.op = step.module = names[i];
+  }
+  return calque::profile_html(profile, "page <test>");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
+    if (argc == 3 && std::string(argv[1]) == "profile") {
+      std::cout << profile_page(argv[2]);
+      return 0;
+    }
     const bool svg = argc == 3 && std::string(argv[1]) == "svg";
     calque::DrawOptions options;
     options.name = "page <test>";

@@ -254,13 +254,60 @@ def programs(folder, browser):
     check("programs differ where they do", browser.do("different.map(([v, b]) => v.boxes[b].title)"), ["gelu", "output", "tanh"])
 
 
+def profiles(folder, browser):
+    page = folder.file("profile.html")
+    calque("profile", "tiny-lm", "-n", "3", "-o", page)
+    told = json.loads(subprocess.run([os.path.join(BIN, "calque"), "profile", "tiny-lm", "-n", "1", "--json"], capture_output=True, check=True).stdout)
+    browser.open(page)
+    folder.picture("profile")
+    check("a profile's title", browser.do("document.title"), "tiny-lm")
+    check("it has every step", browser.do("steps.map(s => [s.name, s.op, s.module, s.bytes, s.memory])"), [[s[k] for k in ("name", "op", "module", "bytes", "memory_bytes")] for s in told["steps"]])
+    for key, rows in (("op", "operators"), ("module", "modules")):
+        found = browser.do(f"[...document.querySelectorAll('#{key} tr')].slice(1).map(r => [r.cells[0].textContent, Number(r.cells[1].textContent)])")
+        check(f"the table by {key} has every row", sorted(found), sorted([r["name"] or "(none)", r["calls"]] for r in told[rows]))
+        times = browser.do(f"[...document.querySelectorAll('#{key} tr')].slice(1).map(r => Number(r.cells[2].textContent))")
+        check(f"the table by {key} begins with what takes most", times, sorted(times, reverse=True))
+    check("layers stand above their steps", browser.do("frames.filter(m => /^model\\.layers\\.\\d+$/.test(m.path)).map(m => [m.level, m.path])"), [[2, f"model.layers.{k}"] for k in range(6)])
+    check("a layer is as wide as its steps", browser.do("frames.every(m => Math.abs(m.end - m.begin - steps.filter(s => s.begin >= m.begin && s.end <= m.end).reduce((a, s) => a + s.ms, 0)) < 1e-9)"))
+    check("memory is drawn", browser.do("picture.querySelector('.held').getBBox().height > 50"))
+    x, y = browser.do("(() => { const r = [...picture.querySelectorAll('.module')].sort((a, b) => b.getBBox().width - a.getBBox().width)[0].getBoundingClientRect(); return [r.x + r.width / 2, r.y + 5]; })()")
+    browser.do("show(frames[2].begin, frames[2].end)")
+    near = browser.do("[view.from, view.to]")
+    browser.key("Escape")
+    check("Escape shows the whole run", browser.do("view.from === 0 && view.to === all && view.to > " + str(near[1] - near[0])))
+    browser.click(x, y)
+    check("a click goes nearer and tells", browser.do("frames.some(m => m.begin === view.from && m.end === view.to && about.textContent.startsWith(m.path + ': '))"))
+    browser.do("whole.click()")
+    browser.do("document.querySelector('#op td button').click()")
+    check("a row marks its steps", browser.do("[picture.querySelectorAll('.bar:not(.module):not(.dim)').length > 0, picture.querySelectorAll('.bar.module:not(.dim)').length]"), [True, 0])
+    browser.do("document.querySelector('#op td button').click()")
+    check("and once more marks none", browser.do("picture.querySelectorAll('.dim').length"), 0)
+    check("nothing was asked of the network", browser.requests(), [])
+    lines = ["%x : f32[2] = placeholder"] + [f"%n{k} : f32[2] = aten.relu.default(%{'x' if k == 0 else f'n{k - 1}'})" for k in range(len(HOSTILE))]
+    text = "".join(f"name %n{k} = {json.dumps(name)}\n" for k, name in enumerate(HOSTILE)) + "\n".join(lines) + f"\nreturn (%n{len(HOSTILE) - 1},)\n"
+    write(page, "graph_html", "profile", folder.file("hostile_profile.txt", text))
+    browser.open(page)
+    folder.picture("profile-hostile")
+    check("all steps are there", browser.do("steps.length"), len(HOSTILE))
+    for key in ("op", "module"):
+        rows = browser.do(f"[...document.querySelectorAll('#{key} td:first-child')].map(e => e.textContent)")
+        for name in HOSTILE:
+            if name.isascii() and name.isprintable():
+                check(f"{name!r} is a row by {key}", name in rows)
+    browser.do("steps.forEach(tell)")
+    check("names turn nothing round", any(c in row for row in rows for c in "\u2028\u2029\u202e\u202c\u200f\0\x1b"), False)
+    check("no element came of a name", browser.do("[document.images.length, document.scripts.length]"), [0, 2])
+    check("no script of a name ran", browser.do("document.title"), "page <test>")
+    check("nothing was asked of the network", browser.requests(), [])
+
+
 def main():
     pictures = sys.argv[sys.argv.index("--pictures") + 1] if "--pictures" in sys.argv else None
     if pictures:
         os.makedirs(pictures, exist_ok=True)
     with tempfile.TemporaryDirectory() as path, Browser() as browser:
         folder = Folder(browser, path, pictures)
-        for part in (moving, modules, hostile, text_fits, differences, programs):
+        for part in (moving, modules, hostile, text_fits, differences, programs, profiles):
             part(folder, browser)
     print(f"{passed} passed, {len(failed)} failed")
     return len(failed) != 0

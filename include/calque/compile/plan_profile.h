@@ -43,5 +43,7 @@ std::vector<ProfileRow> profile_rows(const PlanProfile& profile, ProfileBy by); 
 
 // Each step as a slice, what it held as a counter.
 std::string profile_chrome_trace(const PlanProfile& profile);
+// A page that needs nothing else: the steps of a run below their modules, the memory over them, and tables.
+std::string profile_html(const PlanProfile& profile, const std::string& name);
 
 }  // namespace calque

@@ -209,6 +209,12 @@ std::string for_html(std::string_view text) {
 }
 
 std::string page(const std::string& title, const Json& data) {
+  return html_page(title, page_style, page_script, data.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+std::string draw::html_page(std::string_view title, std::string_view style, std::string_view script, std::string_view data) {
   std::string s =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; "
@@ -216,15 +222,13 @@ std::string page(const std::string& title, const Json& data) {
       "<meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">"
       "<link rel=\"icon\" href=\"data:,\">\n<title>" +
       for_html(title) + "</title>\n<style>\n";
-  s += page_style;
+  s += style;
   s += "</style></head><body>\n<script type=\"application/json\" id=\"data\">";
-  s += for_script(data.dump(-1, ' ', false, Json::error_handler_t::replace));
+  s += for_script(data);
   s += "</script>\n<script>\n";
-  s += page_script;
+  s += script;
   return s + "</script></body></html>\n";
 }
-
-}  // namespace
 
 std::string to_html(const Graph& graph, const DrawOptions& options) {
   Texts texts;
