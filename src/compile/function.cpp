@@ -574,8 +574,10 @@ std::shared_ptr<Step> Function::next_step(Run& run) {
   }
   if (!is_served(*next)) throw InternalError("compile: guards behind a break refuse the call that they were made for");
   if (std::any_of(next->needs.begin(), next->needs.end(), [&](const auto& n) { return !run.bindings.contains(n); })) {
-    // Parts that were compiled for other answers did not give what this one needs; nothing was written, so they run again.
-    for (const auto& step : run.path) run_step(*step, run.bindings, true);
+    // Parts that were compiled for other answers did not give what this one needs. They run again, behind the last one that
+    // cannot: up to there everything was given.
+    const auto last = std::find_if(run.path.rbegin(), run.path.rend(), [](const auto& s) { return !s->whole.is_pure; });
+    for (auto step = last.base(); step != run.path.end(); ++step) run_step(**step, run.bindings, true);
   }
   if (is_full) return next;
   const std::unique_lock lock(mutex_);

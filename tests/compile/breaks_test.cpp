@@ -260,6 +260,21 @@ TEST(CompileBreaks, a_call_that_is_a_mistake_does_not_keep_others_from_being_cap
   EXPECT_EQ(f.cache_size(), 1u);
 }
 
+TEST(CompileBreaks, writes_two_breaks_before_happen_once) {
+  const auto body = [](const Tensor& x) {
+    x.mul_(4);
+    if (x.sum().gt(1000).item<bool>()) return x;
+    const Tensor a = x.sin(), b = x.cos();
+    return a.sum().gt(b.sum()).item<bool>() ? a : b;
+  };
+  const auto f = compile(body);
+  for (const double n : {0.0, 0.5, 0.1, 0.4}) {
+    const Tensor x = full({3}, n), y = x.clone();
+    expect_equal(f(x), body(y));
+    expect_equal(x, y);
+  }
+}
+
 // Six steps, each of a kind that a seed chooses: operators, writes, branches on data and on sizes, numbers out of tensors, disabled
 // functions that give their argument or a result of any size.
 Value run_random_steps(uint64_t seed, const Tensor& input) {
