@@ -573,9 +573,10 @@ std::shared_ptr<Step> Function::next_step(Run& run) {
     give_up(run, e);
   }
   if (!is_served(*next)) throw InternalError("compile: guards behind a break refuse the call that they were made for");
-  if (std::any_of(next->needs.begin(), next->needs.end(), [&](const auto& n) { return !run.bindings.contains(n); })) {
-    // Parts that were compiled for other answers did not give what this one needs. They run again, behind the last one that
-    // cannot: up to there everything was given.
+  if (!next->whole.is_pure ||
+      std::any_of(next->needs.begin(), next->needs.end(), [&](const auto& n) { return !run.bindings.contains(n); })) {
+    // Parts that were compiled for other answers did not give what this one needs, or what comes behind it if they cannot run again
+    // then. They run again, behind the last one that cannot: up to there everything was given.
     const auto last = std::find_if(run.path.rbegin(), run.path.rend(), [](const auto& s) { return !s->whole.is_pure; });
     for (auto step = last.base(); step != run.path.end(); ++step) run_step(**step, run.bindings, true);
   }

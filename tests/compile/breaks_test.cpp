@@ -275,6 +275,21 @@ TEST(CompileBreaks, writes_two_breaks_before_happen_once) {
   }
 }
 
+TEST(CompileBreaks, what_comes_before_a_write_is_there_behind_it) {
+  const auto body = [](const Tensor& x) {
+    const Tensor a = x.sin(), b = x.cos();
+    if (!x.sum().gt(0).item<bool>()) return a;
+    x.add_(1);
+    return x.sum().gt(100).item<bool>() ? a : b;
+  };
+  const auto f = compile(body);
+  for (const double n : {-1.0, -2.0, 5.0, 500.0, 6.0, -3.0}) {
+    const Tensor x = full({3}, n), y = x.clone();
+    expect_equal(f(x), body(y));
+    expect_equal(x, y);
+  }
+}
+
 // Six steps, each of a kind that a seed chooses: operators, writes, branches on data and on sizes, numbers out of tensors, disabled
 // functions that give their argument or a result of any size.
 Value run_random_steps(uint64_t seed, const Tensor& input) {
