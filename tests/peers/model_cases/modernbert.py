@@ -1,4 +1,5 @@
-from model_cases.encoders import ClassSettings, extra, inputs  # noqa: F401
+from model_cases import encoders
+from model_cases.encoders import ClassSettings, inputs  # noqa: F401
 
 
 class Settings(ClassSettings):
@@ -16,3 +17,9 @@ CONFIGS = [
          rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 80.0}}),
     dict(SIZES, layer_types=["sliding_attention", "full_attention", "sliding_attention"], num_hidden_layers=3, local_attention=6, num_labels=5, problem_type="multi_label_classification", output_hidden_states=True, sparse_prediction=True),
 ]
+
+
+def extra(cls, x, model):
+    """transformers' mean wants a mask of two dimensions."""
+    mean = cls.endswith("SequenceClassification") and model.config.classifier_pooling == "mean"
+    return encoders.extra(cls, x, model, 2 if mean else 4)
