@@ -7,6 +7,7 @@
 #include "calque/base/warning.h"
 #include "calque/op/aten/joining.h"
 #include "calque/sym/shape_env.h"
+#include "op/gradient/views.h"
 #include "op/rule/geometry.h"
 #include "op/rule/joining.h"
 #include "op/stanza.h"
@@ -313,7 +314,8 @@ void register_joining(Library& aten) {
       .python("torch.Tensor.repeat")
       .compute(repeat_rule, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::repeat(self, out); })
       .out("repeat.out")
-      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core)
+      .gradient("self", "", gradient::of_repeat);
   aten.def("tile(Tensor self, SymInt[] dims) -> Tensor").composite(tile_body);
   aten.def("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .own(repeat_indices_rule, repeat_indices_kernel)
