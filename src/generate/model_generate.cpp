@@ -12,8 +12,10 @@
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/hub/text_part.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 
 namespace calque {

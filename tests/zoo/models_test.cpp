@@ -12,8 +12,9 @@
 #include "calque/file/safetensors.h"
 #include "calque/generate/model_generate.h"
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "support/error_support.h"
 #include "support/paths.h"
 
