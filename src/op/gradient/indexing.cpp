@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/scatter.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/mode.h"

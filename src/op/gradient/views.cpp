@@ -4,8 +4,10 @@
 #include <limits>
 #include <numeric>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/view_gradients.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/library.h"
 
 namespace calque::gradient {
