@@ -145,7 +145,7 @@ void flash_kernel(const Tensor& query, const Tensor& key, const Tensor& value, d
 }
 
 std::array<Meta, 3> flash_backward_rule(const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value,
-                                        const Tensor&, const Tensor&, double dropout_p, bool, const Tensor&,
+                                        const Tensor&, const Tensor&, double dropout_p, bool, const Tensor& mask,
                                         std::optional<double>) {
   const std::string op = "_scaled_dot_product_flash_attention_for_cpu_backward";
   if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4)
@@ -156,6 +156,8 @@ std::array<Meta, 3> flash_backward_rule(const Tensor&, const Tensor& query, cons
                     " for query");
   if (dropout_p != 0)
     throw UserError(op + ": Currently do not support dropout > 0, found dropout_p " + Scalar(dropout_p).str());
+  if (mask.defined() && mask.dim() != 2 && mask.dim() != 4)
+    throw UserError(op + ": Attention mask dim in {2, 4}, found " + std::to_string(mask.dim()));
   // Positions before heads in memory.
   const auto like = [](const Tensor& t) {
     Meta m = t.meta();

@@ -203,11 +203,13 @@ void grid_back_kernel(const Tensor& grad, const Tensor& input, const Tensor& gri
   kernel::grid_sample_backward(grad, input, grid, static_cast<kernel::GridMode>(mode),
                                static_cast<kernel::GridPadding>(padding), align_corners, grad_input, grad_grid);
 }
-template <auto backward>
+template <int spatial>
 TensorVector of_grid_sampler(const Gradients& g) {
-  auto [input, grid] =
-      backward(g.grad(), g["input"], g["grid"], g.integer("interpolation_mode"), g.integer("padding_mode"),
-               g.flag("align_corners"), {g.needs("input"), g.needs("grid")}, std::source_location::current());
+  const int64_t mode = g.integer("interpolation_mode"), padding = g.integer("padding_mode");
+  const bool align = g.flag("align_corners");
+  const PairMask mask{g.needs("input"), g.needs("grid")};
+  auto [input, grid] = spatial == 2 ? grid_sampler_2d_backward(g.grad(), g["input"], g["grid"], mode, padding, align, mask)
+                                    : grid_sampler_3d_backward(g.grad(), g["input"], g["grid"], mode, padding, align, mask);
   return {input, grid};
 }
 
@@ -329,7 +331,7 @@ void register_folding(Library& aten) {
       .compute(grid_rule, grid_kernel)
       .out("grid_sampler_2d.out")
       .tags(Tag::dense_out, Tag::core, Tag::strided_out)
-      .gradient("input grid", "input grid", of_grid_sampler<grid_sampler_2d_backward>);
+      .gradient("input grid", "input grid", of_grid_sampler<2>);
   aten.def(
           "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
           "padding_mode, "
@@ -344,7 +346,7 @@ void register_folding(Library& aten) {
       .compute(grid_3d_rule, grid_3d_kernel)
       .out("grid_sampler_3d.out")
       .tags(Tag::dense_out, Tag::strided_out)
-      .gradient("input grid", "input grid", of_grid_sampler<grid_sampler_3d_backward>);
+      .gradient("input grid", "input grid", of_grid_sampler<3>);
   aten.def(
           "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
           "padding_mode, "

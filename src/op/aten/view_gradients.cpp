@@ -13,6 +13,9 @@ namespace {
 View whole_sizes(SymIntList sizes) { return {SymInts(sizes.begin(), sizes.end()), contiguous_strides(sizes), 0}; }
 
 Meta gradient_of_whole(const char* op, const Tensor& grad, SymIntList sizes, const View& part) {
+  for (const SymInt size : sizes)
+    if (!check(size >= 0))
+      throw UserError(std::string(op) + ": expected sizes of at least 0, found input_sizes " + str(sizes));
   if (!rule::equal_sizes(grad.sym_sizes(), part.sizes))
     throw UserError(std::string(op) + ": expected a gradient of sizes " + str(SymIntList(part.sizes)) + ", as the part of " +
                     str(sizes) + " has, found " + str(grad.sym_sizes()));
