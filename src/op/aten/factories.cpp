@@ -3,6 +3,8 @@
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"
+#include "op/gradient/formulas.h"
+#include "calque/op/aten/reductions.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -132,6 +134,8 @@ void need_one_value(const Tensor& value) {
     throw UserError("fill_: fill only supports 0-dimension value tensor, found a value of sizes " + str(value.sym_sizes()));
 }
 
+
+
 }  // namespace
 
 void register_factories(Library& aten);
@@ -183,13 +187,15 @@ void register_factories(Library& aten) {
   aten.def(
           "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute(like<"empty_like">, [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor&) {});
+      .compute(like<"empty_like">, [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor&) {})
+      .no_gradient();
   aten.def(
           "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None) -> Tensor")
       .python("torch.Tensor.new_empty")
       .compute(new_from<"new_empty">,
-               [](const Tensor&, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {});
+               [](const Tensor&, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {})
+      .no_gradient();
   aten.def(
           "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
           "Device? device=None, bool? pin_memory=None) -> Tensor")
@@ -198,7 +204,8 @@ void register_factories(Library& aten) {
           [](const Tensor& self, SymIntList size, SymIntList stride, OptDType dtype, OptLayout, OptDevice device, OptBool) {
             return strided("new_empty_strided", size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
           },
-          [](const Tensor&, SymIntList, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {});
+          [](const Tensor&, SymIntList, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {})
+      .no_gradient();
 
   aten.def(
           "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
@@ -211,21 +218,25 @@ void register_factories(Library& aten) {
   aten.def(
           "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute(like<"zeros_like">, fill_like<0>);
+      .compute(like<"zeros_like">, fill_like<0>)
+      .no_gradient();
   aten.def(
           "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-      .compute(like<"ones_like">, fill_like<1>);
+      .compute(like<"ones_like">, fill_like<1>)
+      .no_gradient();
   aten.def(
           "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None) -> Tensor")
       .python("torch.Tensor.new_zeros")
-      .compute(new_from<"new_zeros">, fill_new<0>);
+      .compute(new_from<"new_zeros">, fill_new<0>)
+      .no_gradient();
   aten.def(
           "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None) -> Tensor")
       .python("torch.Tensor.new_ones")
-      .compute(new_from<"new_ones">, fill_new<1>);
+      .compute(new_from<"new_ones">, fill_new<1>)
+      .no_gradient();
   aten.def(
           "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
           "bool? pin_memory=None) -> Tensor")
@@ -238,7 +249,8 @@ void register_factories(Library& aten) {
                   OptFormat f) { return rule::like("full_like", self, d, l, v, p, f); },
                [](const Tensor&, const Scalar& value, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
                   const Tensor& out) { kernel::fill(out, value); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .no_gradient();
   aten.def(
           "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
           "device=None, bool? pin_memory=None) -> Tensor")
@@ -246,7 +258,8 @@ void register_factories(Library& aten) {
       .compute([](const Tensor& self, SymIntList size, const Scalar&, OptDType d, OptLayout l, OptDevice v,
                   OptBool p) { return new_from<"new_full">(self, size, d, l, v, p); },
                [](const Tensor&, SymIntList, const Scalar& value, OptDType, OptLayout, OptDevice, OptBool,
-                  const Tensor& out) { kernel::fill(out, value); });
+                  const Tensor& out) { kernel::fill(out, value); })
+      .no_gradient();
   aten.def(
           "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None) -> Tensor")
@@ -311,18 +324,22 @@ void register_factories(Library& aten) {
   aten.def("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)")
       .mutate([](const Tensor&, const Scalar&) {},
               [](const Tensor& self, const Scalar& value) { kernel::fill(self, value); })
-      .tags(Tag::overlap_ok);
+      .tags(Tag::overlap_ok)
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
       .mutate([](const Tensor&, const Tensor& value) { need_one_value(value); },
               [](const Tensor& self, const Tensor& value) {
                 need_one_value(value);
                 kernel::copy(value, self);
-              });
+              })
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); })
+      .gradient("value", "", [](const Gradients& g) { return g.grad().sum(); });
   aten.def("fill.Scalar(Tensor self, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&) { return rule::like("fill", self, {}, {}, {}, {}, {}); },
                [](const Tensor&, const Scalar& value, const Tensor& out) { kernel::fill(out, value); })
       .out("fill.Scalar_out", Tag::left_whole)
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& value) {
@@ -331,10 +348,13 @@ void register_factories(Library& aten) {
           },
           [](const Tensor&, const Tensor& value, const Tensor& out) { kernel::copy(value, out); })
       .out("fill.Tensor_out", Tag::left_whole)
-      .tags(Tag::dense_out);
+      .tags(Tag::dense_out)
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); })
+      .gradient("value", "", [](const Gradients& g) { return g.grad().sum(); });
   aten.def("zero_(Tensor(a!) self) -> Tensor(a!)")
       .mutate([](const Tensor&) {}, [](const Tensor& self) { kernel::fill(self, 0); })
-      .tags(Tag::overlap_ok);
+      .tags(Tag::overlap_ok)
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("zero(Tensor self) -> Tensor")
       .compute([](const Tensor& self) { return rule::like("zero", self, {}, {}, {}, {}, {}); },
                [](const Tensor&, const Tensor& out) { kernel::fill(out, 0); })
