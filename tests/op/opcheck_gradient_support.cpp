@@ -79,7 +79,8 @@ class GradientRun {
   }
   // An object that is one argument: {"f": "nan"} and the like.
   static bool is_plain(const Json& v) {
-    return std::any_of(std::begin(plain_keys), std::end(plain_keys), [&](const char* key) { return v.size() == 1 && v.contains(key); });
+    return std::any_of(std::begin(plain_keys), std::end(plain_keys),
+                       [&](const char* key) { return v.size() == 1 && v.contains(key); });
   }
   static constexpr const char* plain_keys[] = {"f", "c", "dtype", "device", "layout", "memory_format"};
 
@@ -87,7 +88,8 @@ class GradientRun {
     if (entry_.contains("clone")) args.positional[0] = Value(args.positional[0].to_tensor().clone());
     manual_seed(seed_);
     Values flat;
-    for (const Value& v : results_of(op_, call(op_, std::move(args.positional), std::move(args.keyword)))) flatten_into(v, flat);
+    for (const Value& v : results_of(op_, call(op_, std::move(args.positional), std::move(args.keyword))))
+      flatten_into(v, flat);
     return flat;
   }
 
@@ -126,7 +128,8 @@ class GradientRun {
     TensorVector roots, directions, all = inputs_;
     for (const Json& root : entry_.at("again")) {
       const Tensor& g = gradients.at(root[0].get<size_t>());
-      if (!g.requires_grad()) throw Mismatch{fmt::format("gradient {}: does not require grad, PyTorch's does", root[0].dump())};
+      if (!g.requires_grad())
+        throw Mismatch{fmt::format("gradient {}: does not require grad, PyTorch's does", root[0].dump())};
       roots.push_back(g);
       directions.push_back(tensor(root[1]));
     }

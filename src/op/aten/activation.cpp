@@ -6,19 +6,20 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/activation.h"
-#include "calque/op/aten/copying.h"
-#include "kernel/cpu/elementwise/fill.h"
-#include "kernel/cpu/elementwise/ternary.h"
-#include "kernel/cpu/elementwise/unary.h"
-#include "op/rule/factory.h"
-#include "op/rule/geometry.h"
-#include "op/gradient/formulas.h"
 #include "calque/op/aten/activation_backward.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "kernel/cpu/elementwise/fill.h"
+#include "kernel/cpu/elementwise/ternary.h"
+#include "kernel/cpu/elementwise/unary.h"
+#include "op/gradient/formulas.h"
+#include "op/rule/factory.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -278,14 +279,18 @@ void register_activation(Library& aten) {
       .in_place("gelu_", Tag::decomposes)
       .out("gelu.out")
       .tags(Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return gelu_backward(g.grad(), g["self"], g.argument("approximate").to_string()); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return gelu_backward(g.grad(), g["self"], g.argument("approximate").to_string());
+      });
   aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .python("torch.nn.functional.hardtanh")
       .compute(hardtanh_rule, hardtanh_kernel)
       .in_place("hardtanh_", PythonAlias{"torch.nn.functional.hardtanh_", "torch._C._nn.hardtanh_"}, Tag::decomposes)
       .out("hardtanh.out")
       .tags(Tag::made_like_self, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return hardtanh_backward(g.grad(), g["self"], g.scalar("min_val"), g.scalar("max_val")); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return hardtanh_backward(g.grad(), g["self"], g.scalar("min_val"), g.scalar("max_val"));
+      });
   aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
       .python("torch.nn.functional.leaky_relu")
       .compute(number_rule<"leaky_relu">,
@@ -295,7 +300,9 @@ void register_activation(Library& aten) {
       .in_place("leaky_relu_", PythonAlias{"torch.nn.functional.leaky_relu_", "torch._C._nn.leaky_relu_"}, Tag::decomposes)
       .out("leaky_relu.out")
       .tags(Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return leaky_relu_backward(g.grad(), g["self"], g.scalar("negative_slope"), false); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return leaky_relu_backward(g.grad(), g["self"], g.scalar("negative_slope"), false);
+      });
   aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .python("torch.nn.functional.elu")
       .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); },
@@ -303,13 +310,19 @@ void register_activation(Library& aten) {
       .in_place("elu_", PythonAlias{"torch.nn.functional.elu_", "torch._C._nn.elu_"}, Tag::decomposes)
       .out("elu.out")
       .tags(Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return elu_backward(g.grad(), g.scalar("alpha"), g.scalar("scale"), g.scalar("input_scale"), false, g["self"]); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return elu_backward(g.grad(), g.scalar("alpha"), g.scalar("scale"), g.scalar("input_scale"), false, g["self"]);
+      });
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
       .compute(celu_rule, celu_kernel)
       .in_place("celu_", PythonAlias{"torch.nn.functional.celu_", "torch.celu_"})
       .out("celu.out")
       .tags(Tag::dense_out, Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return elu_backward(g.grad(), g.scalar("alpha"), Scalar(1), Scalar(1.0 / static_cast<double>(static_cast<float>(g.scalar("alpha").to_double()))), false, g["self"]); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return elu_backward(g.grad(), g.scalar("alpha"), Scalar(1),
+                            Scalar(1.0 / static_cast<double>(static_cast<float>(g.scalar("alpha").to_double()))), false,
+                            g["self"]);
+      });
   aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) {
     return elu(self, Scalar(selu_alpha), Scalar(selu_scale));
   });
@@ -324,7 +337,9 @@ void register_activation(Library& aten) {
                })
       .out("softplus.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return softplus_backward(g.grad(), g["self"], g.scalar("beta"), g.scalar("threshold")); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return softplus_backward(g.grad(), g["self"], g.scalar("beta"), g.scalar("threshold"));
+      });
   aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .tags(Tag::always_apart)
       .python("torch.nn.functional.softshrink", "torch._C._nn.softshrink")
@@ -334,7 +349,8 @@ void register_activation(Library& aten) {
                })
       .out("softshrink.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return softshrink_backward(g.grad(), g["self"], g.scalar("lambd")); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return softshrink_backward(g.grad(), g["self"], g.scalar("lambd")); });
   aten.def("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .tags(Tag::always_apart)
       .python_alias("torch.nn.functional.hardshrink", "torch.hardshrink")
@@ -344,7 +360,8 @@ void register_activation(Library& aten) {
                })
       .out("hardshrink.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return hardshrink_backward(g.grad(), g["self"], g.scalar("lambd")); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return hardshrink_backward(g.grad(), g["self"], g.scalar("lambd")); });
   aten.def("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&, const Scalar&) { return rule::unary("threshold", self); },
                [](const Tensor& self, const Scalar& threshold, const Scalar& value, const Tensor& out) {
@@ -353,7 +370,8 @@ void register_activation(Library& aten) {
       .in_place("threshold_", PythonAlias{"torch.nn.functional.threshold_", "torch.threshold_"})
       .out("threshold.out")
       .tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return threshold_backward(g.grad(), g["self"], g.scalar("threshold")); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return threshold_backward(g.grad(), g["self"], g.scalar("threshold")); });
   aten.def("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
       .in_place("clamp_")
@@ -366,14 +384,16 @@ void register_activation(Library& aten) {
       .in_place("clamp_min_", Tag::left_whole)
       .out("clamp_min.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return gradient::where_or(g["self"].ge(g.scalar("min")), g.grad(), Scalar(0.0)); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return gradient::where_or(g["self"].ge(g.scalar("min")), g.grad(), Scalar(0.0)); });
   aten.def("clamp_max(Tensor self, Scalar max) -> Tensor")
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
       .in_place("clamp_max_", Tag::left_whole)
       .out("clamp_max.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return gradient::where_or(g["self"].le(g.scalar("max")), g.grad(), Scalar(0.0)); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return gradient::where_or(g["self"].le(g.scalar("max")), g.grad(), Scalar(0.0)); });
   aten.def("glu(Tensor self, int dim=-1) -> Tensor")
       .python("torch.nn.functional.glu")
       .compute(glu_rule, glu_kernel)
@@ -391,14 +411,18 @@ void register_activation(Library& aten) {
             return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)};
           },
           kernel::log_sigmoid_forward)
-      .gradient("self", "self result1", [](const Gradients& g) { return log_sigmoid_backward(g.grad(), g["self"], g["result1"]); })
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return log_sigmoid_backward(g.grad(), g["self"], g["result1"]); })
       .no_gradient("result1");
   aten.def("log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))")
       .composite(log_sigmoid_forward_out);
   aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .compute(prelu_kernel_rule, kernel::prelu)
       .tags(Tag::pointwise)
-      .gradient("self weight", "self weight", [](const Gradients& g) { const auto [x, w] = _prelu_kernel_backward(g.grad(), g["self"], g["weight"]); return TensorVector{x, w}; });
+      .gradient("self weight", "self weight", [](const Gradients& g) {
+        const auto [x, w] = _prelu_kernel_backward(g.grad(), g["self"], g["weight"]);
+        return TensorVector{x, w};
+      });
   aten.def("prelu(Tensor self, Tensor weight) -> Tensor")
       .python_alias("torch.nn.functional.prelu", "torch.prelu")
       .tags(Tag::autocast_lower)

@@ -5,14 +5,16 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/splitting.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/slope.h"
 #include "kernel/cpu/elementwise/ternary.h"
@@ -31,7 +33,8 @@ template <OpName op, class... Number>
 Meta slope_rule(const Tensor& grad, const Tensor& self, const Number&...) {
   return rule::binary(op.text, grad, self);
 }
-void run_slope(Slope fn, const Tensor& grad, const Tensor& self, std::initializer_list<double> parameters, const Tensor& out) {
+void run_slope(Slope fn, const Tensor& grad, const Tensor& self, std::initializer_list<double> parameters,
+               const Tensor& out) {
   kernel::slope(fn, result_type(grad, self), {&grad, &self}, parameters, out);
 }
 template <Slope fn>
@@ -48,7 +51,8 @@ Meta gelu_backward_rule(const Tensor& grad, const Tensor& self, std::string_view
 }
 void gelu_backward_kernel(const Tensor& grad, const Tensor& self, std::string_view approximate, const Tensor& out) {
   if (approximate != "none" && approximate != "tanh")
-    throw UserError("gelu_backward: approximate argument must be either none or tanh, found '" + std::string(approximate) + "'");
+    throw UserError("gelu_backward: approximate argument must be either none or tanh, found '" + std::string(approximate) +
+                    "'");
   run_slope(approximate == "tanh" ? Slope::gelu_tanh : Slope::gelu, grad, self, {}, out);
 }
 
@@ -86,7 +90,8 @@ void logit_backward_kernel(const Tensor& grad, const Tensor& self, std::optional
   if (!eps || *eps < 0) return run_slope(Slope::logit, grad, self, {}, out);
   const bool narrow = result_type(grad, self) != DType::float64;
   const double low = narrow ? static_cast<double>(static_cast<float>(*eps)) : *eps;
-  run_slope(Slope::logit_within, grad, self, {low, narrow ? static_cast<double>(1.0F - static_cast<float>(low)) : 1 - low}, out);
+  run_slope(Slope::logit_within, grad, self, {low, narrow ? static_cast<double>(1.0F - static_cast<float>(low)) : 1 - low},
+            out);
 }
 
 Meta log_sigmoid_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& buffer) {
@@ -124,7 +129,8 @@ Gated gated_of(const Tensor& grad, const Tensor& self, int64_t dim) {
   SymInts half(sizes.begin(), sizes.end());
   half[d] = floor_div(sizes[d], 2);
   if (!rule::equal_sizes(half, grad.sym_sizes()))
-    throw UserError("glu_backward: expected grad_output of sizes " + str(SymIntList(half)) + ", found " + str(grad.sym_sizes()));
+    throw UserError("glu_backward: expected grad_output of sizes " + str(SymIntList(half)) + ", found " +
+                    str(grad.sym_sizes()));
   return {d, half[d]};
 }
 Meta glu_backward_rule(const Tensor& grad, const Tensor& self, int64_t dim) {
@@ -292,9 +298,7 @@ void register_activation_backward(Library& aten) {
       .out("gelu_backward.grad_input(grad_input)")
       .tags(Tag::cast_out, Tag::pointwise)
       .gradient("grad_output", "self",
-                [](const Gradients& g) {
-                  return gelu_backward(g.grad(), g["self"], g.argument("approximate").to_string());
-                })
+                [](const Gradients& g) { return gelu_backward(g.grad(), g["self"], g.argument("approximate").to_string()); })
       .gradient("self", "grad_output self", gelu_twice);
   aten.def("silu_backward(Tensor grad_output, Tensor self) -> Tensor")
       .python("torch._C._nn.silu_backward")
@@ -335,10 +339,9 @@ void register_activation_backward(Library& aten) {
                })
       .out("leaky_relu_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
-      .gradient("grad_output", "self",
-                [](const Gradients& g) {
-                  return leaky_relu_backward(g.grad(), g["self"], g.scalar("negative_slope"), false);
-                })
+      .gradient(
+          "grad_output", "self",
+          [](const Gradients& g) { return leaky_relu_backward(g.grad(), g["self"], g.scalar("negative_slope"), false); })
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def(
           "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
@@ -361,10 +364,9 @@ void register_activation_backward(Library& aten) {
                })
       .out("softplus_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
-      .gradient("grad_output", "self",
-                [](const Gradients& g) {
-                  return softplus_backward(g.grad(), g["self"], g.scalar("beta"), g.scalar("threshold"));
-                })
+      .gradient(
+          "grad_output", "self",
+          [](const Gradients& g) { return softplus_backward(g.grad(), g["self"], g.scalar("beta"), g.scalar("threshold")); })
       .gradient("self", "grad_output self", softplus_twice);
   aten.def("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
       .python("torch._C._nn.softshrink_backward")
@@ -416,11 +418,11 @@ void register_activation_backward(Library& aten) {
                 })
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
-      .compute([](const Tensor& grad, const Tensor& mask,
-                  double) { return rule::binary("native_dropout_backward", grad, mask); },
-               [](const Tensor& grad, const Tensor& mask, double scale, const Tensor& out) {
-                 kernel::scale_masked(grad, mask, scale, out);
-               })
+      .compute(
+          [](const Tensor& grad, const Tensor& mask, double) { return rule::binary("native_dropout_backward", grad, mask); },
+          [](const Tensor& grad, const Tensor& mask, double scale, const Tensor& out) {
+            kernel::scale_masked(grad, mask, scale, out);
+          })
       .out("native_dropout_backward.out")
       .tags(Tag::dense_out, Tag::pointwise)
       .gradient("grad_output", "mask", [](const Gradients& g) {

@@ -1,13 +1,15 @@
 // Arithmetic on two operands: add, sub, mul, div, powers, extrema, with their Scalar overloads.
 #include "calque/op/aten/arithmetic.h"
-#include "kernel/cpu/elementwise/binary.h"
-#include "kernel/cpu/elementwise/copy.h"
-#include "op/rule/binary_kernels.h"
-#include "op/gradient/formulas.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
+#include "kernel/cpu/elementwise/binary.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
+#include "op/rule/binary_kernels.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -373,8 +375,13 @@ void register_arithmetic(Library& aten) {
       .in_place("div_.Tensor_mode", Tag::number_for_tensor)
       .out("div.out_mode", Tag::number_for_tensor)
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("other", "self other", [](const Gradients& g) { return g.argument("rounding_mode").is_none() ? divided_by(g) : rounded_away(g, "other"); })
-      .gradient("self", "other", [](const Gradients& g) { return g.argument("rounding_mode").is_none() ? g.grad().div(g["other"]) : rounded_away(g, "self"); });
+      .gradient("other", "self other",
+                [](const Gradients& g) {
+                  return g.argument("rounding_mode").is_none() ? divided_by(g) : rounded_away(g, "other");
+                })
+      .gradient("self", "other", [](const Gradients& g) {
+        return g.argument("rounding_mode").is_none() ? g.grad().div(g["other"]) : rounded_away(g, "self");
+      });
   aten.def("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
       .tags(Tag::number_for_tensor)
       .wraps_numbers()
@@ -382,7 +389,9 @@ void register_arithmetic(Library& aten) {
       .in_place("div_.Scalar_mode", Tag::number_for_tensor)
       .out("div.Scalar_mode_out", Tag::number_for_tensor)
       .tags(Tag::dense_out, Tag::pointwise, Tag::core)
-      .gradient("self", "", [](const Gradients& g) { return g.argument("rounding_mode").is_none() ? gradient::over(g.grad(), g.scalar("other")) : rounded_away(g, "self"); });
+      .gradient("self", "", [](const Gradients& g) {
+        return g.argument("rounding_mode").is_none() ? gradient::over(g.grad(), g.scalar("other")) : rounded_away(g, "self");
+      });
   aten.def("floor_divide(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.floordiv")
       .tags(Tag::number_for_tensor)
@@ -414,7 +423,11 @@ void register_arithmetic(Library& aten) {
       .in_place("remainder_.Tensor", PythonAlias{"operator.imod"})
       .out("remainder.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("other", "self other", [](const Gradients& g) { const Tensor whole = g["self"].div(g["other"], "floor"); return g.grad().neg().mul(whole); })
+      .gradient("other", "self other",
+                [](const Gradients& g) {
+                  const Tensor whole = g["self"].div(g["other"], "floor");
+                  return g.grad().neg().mul(whole);
+                })
       .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(no_bool_scalar<"remainder">, arithmetic_scalar<Binary::remainder>)
@@ -427,7 +440,11 @@ void register_arithmetic(Library& aten) {
       .in_place("fmod_.Tensor")
       .out("fmod.Tensor_out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("other", "self other", [](const Gradients& g) { const Tensor whole = g["self"].div(g["other"], "trunc"); return g.grad().neg().mul(whole); })
+      .gradient("other", "self other",
+                [](const Gradients& g) {
+                  const Tensor whole = g["self"].div(g["other"], "trunc");
+                  return g.grad().neg().mul(whole);
+                })
       .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("fmod.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(no_bool_scalar<"fmod">, arithmetic_scalar<Binary::fmod>)
@@ -468,26 +485,44 @@ void register_arithmetic(Library& aten) {
       .compute(rule::Named<"maximum">::binary, arithmetic<Binary::maximum>)
       .out("maximum.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("other", "self other", [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].gt(g["other"]), Scalar(0)); })
-      .gradient("self", "self other", [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].lt(g["other"]), Scalar(0)); });
+      .gradient("other", "self other",
+                [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].gt(g["other"]), Scalar(0)); })
+      .gradient("self", "self other",
+                [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].lt(g["other"]), Scalar(0)); });
   aten.def("minimum(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"minimum">::binary, arithmetic<Binary::minimum>)
       .out("minimum.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("other", "self other", [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].lt(g["other"]), Scalar(0)); })
-      .gradient("self", "self other", [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].gt(g["other"]), Scalar(0)); });
+      .gradient("other", "self other",
+                [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].lt(g["other"]), Scalar(0)); })
+      .gradient("self", "self other",
+                [](const Gradients& g) { return shared_extremum(g).masked_fill_(g["self"].gt(g["other"]), Scalar(0)); });
   aten.def("fmax(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"fmax">::binary, ignoring_nan<Binary::fmax, Binary::maximum>)
       .out("fmax.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("other", "self other", [](const Gradients& g) { const Tensor self = g["self"], other = g["other"]; return g.grad().masked_fill(self.ge(other).logical_or_(other.isnan()), Scalar(0)); })
-      .gradient("self", "self other", [](const Gradients& g) { const Tensor self = g["self"], other = g["other"]; return g.grad().masked_fill(self.ge(other).logical_or_(other.isnan()).logical_not_(), Scalar(0)); });
+      .gradient("other", "self other",
+                [](const Gradients& g) {
+                  const Tensor self = g["self"], other = g["other"];
+                  return g.grad().masked_fill(self.ge(other).logical_or_(other.isnan()), Scalar(0));
+                })
+      .gradient("self", "self other", [](const Gradients& g) {
+        const Tensor self = g["self"], other = g["other"];
+        return g.grad().masked_fill(self.ge(other).logical_or_(other.isnan()).logical_not_(), Scalar(0));
+      });
   aten.def("fmin(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"fmin">::binary, ignoring_nan<Binary::fmin, Binary::minimum>)
       .out("fmin.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("other", "self other", [](const Gradients& g) { const Tensor self = g["self"], other = g["other"]; return g.grad().masked_fill(self.le(other).logical_or_(other.isnan()), Scalar(0)); })
-      .gradient("self", "self other", [](const Gradients& g) { const Tensor self = g["self"], other = g["other"]; return g.grad().masked_fill(self.le(other).logical_or_(other.isnan()).logical_not_(), Scalar(0)); });
+      .gradient("other", "self other",
+                [](const Gradients& g) {
+                  const Tensor self = g["self"], other = g["other"];
+                  return g.grad().masked_fill(self.le(other).logical_or_(other.isnan()), Scalar(0));
+                })
+      .gradient("self", "self other", [](const Gradients& g) {
+        const Tensor self = g["self"], other = g["other"];
+        return g.grad().masked_fill(self.le(other).logical_or_(other.isnan()).logical_not_(), Scalar(0));
+      });
   aten.def("max.other(Tensor self, Tensor other) -> Tensor")
       .composite([](const Tensor& a, const Tensor& b) { return maximum(a, b); })
       .out("max.out")
@@ -513,7 +548,8 @@ void register_arithmetic(Library& aten) {
       .compute(scalar_float<"xlogy">, scalar_float_arithmetic<Binary::xlogy>)
       .out("xlogy.OutScalar_Self")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("other", "other", [](const Gradients& g) { return gradient::times(g.grad(), g.scalar("self")).div(g["other"]); });
+      .gradient("other", "other",
+                [](const Gradients& g) { return gradient::times(g.grad(), g.scalar("self")).div(g["other"]); });
   aten.def("copysign.Tensor(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"copysign">::binary_float, float_arithmetic<Binary::copysign>)
       .in_place("copysign_.Tensor")
@@ -540,19 +576,27 @@ void register_arithmetic(Library& aten) {
       .out("nextafter.out")
       .tags(Tag::cast_out, Tag::pointwise)
       .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); })
-      .gradient("self", "self other", [](const Gradients& g) { return gradient::where_or(g["self"].ne(g["other"]), g.grad(), Scalar(0)); });
+      .gradient("self", "self other",
+                [](const Gradients& g) { return gradient::where_or(g["self"].ne(g["other"]), g.grad(), Scalar(0)); });
   aten.def("logaddexp(Tensor self, Tensor other) -> Tensor")
       .compute(only_floats<"logaddexp">, arithmetic<Binary::logaddexp>)
       .out("logaddexp.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("other", "self other", [](const Gradients& g) { return g.grad().div(gradient::plus(g["self"].sub(g["other"]).exp(), Scalar(1))); })
-      .gradient("self", "self other", [](const Gradients& g) { return g.grad().div(gradient::plus(g["other"].sub(g["self"]).exp(), Scalar(1))); });
+      .gradient("other", "self other",
+                [](const Gradients& g) { return g.grad().div(gradient::plus(g["self"].sub(g["other"]).exp(), Scalar(1))); })
+      .gradient("self", "self other",
+                [](const Gradients& g) { return g.grad().div(gradient::plus(g["other"].sub(g["self"]).exp(), Scalar(1))); });
   aten.def("logaddexp2(Tensor self, Tensor other) -> Tensor")
       .compute(only_floats<"logaddexp2">, arithmetic<Binary::logaddexp2>)
       .out("logaddexp2.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("other", "self other", [](const Gradients& g) { return g.grad().div(gradient::plus(pow(Scalar(2), g["self"].sub(g["other"])), Scalar(1))); })
-      .gradient("self", "self other", [](const Gradients& g) { return g.grad().div(gradient::plus(pow(Scalar(2), g["other"].sub(g["self"])), Scalar(1))); });
+      .gradient("other", "self other",
+                [](const Gradients& g) {
+                  return g.grad().div(gradient::plus(pow(Scalar(2), g["self"].sub(g["other"])), Scalar(1)));
+                })
+      .gradient("self", "self other", [](const Gradients& g) {
+        return g.grad().div(gradient::plus(pow(Scalar(2), g["other"].sub(g["self"])), Scalar(1)));
+      });
 }
 
 }  // namespace calque

@@ -3,7 +3,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/sym/shape_env.h"
 #include "op/stanza.h"
@@ -94,8 +94,6 @@ const Tensor& need_dims(const Tensor& self, int64_t dim) {
   if (self.dim() == 0) throw UserError("Dimension specified as " + std::to_string(dim) + " but tensor has no dimensions");
   return self;
 }
-
-
 
 }  // namespace
 

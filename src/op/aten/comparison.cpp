@@ -32,7 +32,6 @@ Meta scalar_integers(const Scalar& a, const Tensor& b) {
   return integers_scalar<op>(b, a);
 }
 
-
 }  // namespace
 
 void register_comparison(Library& aten);

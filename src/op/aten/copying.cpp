@@ -1,8 +1,8 @@
 // Copies and conversions: copy, clone, contiguous, to, detach, lift and the reading of single values.
+#include "calque/op/aten/like.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"
-#include "calque/op/aten/factories.h"
 #include "op/stanza.h"
 
 #include "calque/op/aten/copying.h"
@@ -12,12 +12,6 @@
 
 namespace calque {
 namespace {
-
-using OptDType = std::optional<DType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
 
 void copy_rule(const Tensor& self, const Tensor& src, bool) {
   const SymInts sizes = broadcast_sizes(self.sym_sizes(), src.sym_sizes(), "copy_");
@@ -122,8 +116,6 @@ void resize_as_rule(const Tensor& self, const Tensor& like, OptFormat format) {
   resize_rule(self, like.sym_sizes(), format);
 }
 
-
-
 }  // namespace
 
 void register_copying(Library& aten);
@@ -132,7 +124,8 @@ void register_copying(Library& aten) {
       .tags(Tag::number_for_tensor)
       .mutate(copy_rule, copy_into)
       .tags(Tag::any_device)
-      .gradient("self", "", [](const Gradients& g) { return zeros_like(g.grad(), {}, {}, {}, {}, MemoryFormat::contiguous); })
+      .gradient("self", "",
+                [](const Gradients& g) { return zeros_like(g.grad(), {}, {}, {}, {}, MemoryFormat::contiguous); })
       .gradient("src", "", [](const Gradients& g) { return g.grad(); });
   aten.def("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .tags(Tag::number_for_tensor)
@@ -158,7 +151,8 @@ void register_copying(Library& aten) {
       .tags(Tag::number_for_tensor)
       .compute(to_copy_rule, to_copy_kernel)
       .tags(Tag::core)
-      .gradient("self", "", [](const Gradients& g) { return g.grad().to(g.dtype("self"), Layout::strided, g.meta("self").device); });
+      .gradient("self", "",
+                [](const Gradients& g) { return g.grad().to(g.dtype("self"), Layout::strided, g.meta("self").device); });
   aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
       .python("torch.Tensor.contiguous")
       .composite([](const Tensor& self, MemoryFormat format) -> Tensor {
@@ -208,13 +202,14 @@ void register_copying(Library& aten) {
         return convert(self, other.dtype(), Layout::strided, other.device(), {}, false, false, {});
       })
       .tags(Tag::may_alias);
-  aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core)
+  aten.def("alias(Tensor(a) self) -> Tensor(a)")
+      .view(alias_rule)
+      .tags(Tag::core)
       .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view).no_gradient();
   aten.def("detach_(Tensor(a!) self) -> Tensor(a!)")
       .tags(Tag::left_whole)
-      .own(
-          [](const Tensor& self) { return forget_history(self); }, [](const Tensor& self) { return forget_history(self); })
+      .own([](const Tensor& self) { return forget_history(self); }, [](const Tensor& self) { return forget_history(self); })
       .no_gradient();
   aten.def("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
       .composite([](const Tensor& self, bool requires_grad) -> Tensor { return self.set_requires_grad(requires_grad); });
@@ -231,7 +226,9 @@ void register_copying(Library& aten) {
                [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
       .out("lift_fresh_copy.out")
       .tags(Tag::lifts, Tag::dense_out);
-  aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent)
+  aten.def("_local_scalar_dense(Tensor self) -> Scalar")
+      .own(fake_value, read_value)
+      .tags(Tag::core, Tag::data_dependent)
       .no_gradient();
   aten.def("item(Tensor self) -> Scalar")
       .tags(Tag::repeatable)

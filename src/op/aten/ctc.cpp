@@ -1,8 +1,8 @@
 // Connectionist temporal classification loss.
 #include "calque/op/aten/ctc.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "kernel/cpu/loss/ctc.h"
 
 #include <algorithm>
@@ -114,8 +114,6 @@ Tensor ctc_by_tensors_body(const Tensor& log_probs, const Tensor& targets, const
   return finish(loss, target_lengths, is_batched, reduction, zero_infinity);
 }
 
-
-
 }  // namespace
 
 void register_ctc(Library& aten);
@@ -126,7 +124,12 @@ void register_ctc(Library& aten) {
       .compute(ctc_rule, ctc_kernel)
       .out("_ctc_loss.out")
       .tags(Tag::dense_out)
-      .gradient("log_probs", "log_probs targets result0 result1", [](const Gradients& g) { return _ctc_loss_backward(g.grad(), g["log_probs"], g["targets"], g.integers("input_lengths"), g.integers("target_lengths"), g["result0"], g["result1"], g.integer("blank"), g.flag("zero_infinity")); })
+      .gradient("log_probs", "log_probs targets result0 result1",
+                [](const Gradients& g) {
+                  return _ctc_loss_backward(g.grad(), g["log_probs"], g["targets"], g.integers("input_lengths"),
+                                            g.integers("target_lengths"), g["result0"], g["result1"], g.integer("blank"),
+                                            g.flag("zero_infinity"));
+                })
       .no_gradient("result1");
   aten.def(
           "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
@@ -147,7 +150,11 @@ void register_ctc(Library& aten) {
           },
           ctc_by_tensors)
       .tags(Tag::data_dependent)
-      .gradient("log_probs", "log_probs targets input_lengths target_lengths result0 result1", [](const Gradients& g) { return _ctc_loss_backward(g.grad(), g["log_probs"], g["targets"], g["input_lengths"], g["target_lengths"], g["result0"], g["result1"], g.integer("blank"), g.flag("zero_infinity")); })
+      .gradient("log_probs", "log_probs targets input_lengths target_lengths result0 result1",
+                [](const Gradients& g) {
+                  return _ctc_loss_backward(g.grad(), g["log_probs"], g["targets"], g["input_lengths"], g["target_lengths"],
+                                            g["result0"], g["result1"], g.integer("blank"), g.flag("zero_infinity"));
+                })
       .no_gradient("result1");
   aten.def(
           "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int "

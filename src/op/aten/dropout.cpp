@@ -2,11 +2,13 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/activation_backward.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/composite_policy.h"
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/elementwise/activation.h"
@@ -16,10 +18,9 @@
 #include "kernel/cpu/elementwise/unary.h"
 #include "kernel/cpu/random/random.h"
 #include "kernel/cpu/random/random_fill.h"
+#include "op/gradient/formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
-#include "calque/op/aten/activation_backward.h"
-#include "op/gradient/formulas.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -260,19 +261,28 @@ void register_dropout(Library& aten) {
       .python("torch._C._nn.rrelu_with_noise")
       .own(rrelu_with_noise_rule, rrelu_with_noise_kernel)
       .tags(Tag::random)
-      .gradient("self", "self noise", [](const Gradients& g) { return rrelu_with_noise_backward(g.grad(), g["self"], g["noise"], g.scalar("lower"), g.scalar("upper"), g.flag("training"), false); });
+      .gradient("self", "self noise", [](const Gradients& g) {
+        return rrelu_with_noise_backward(g.grad(), g["self"], g["noise"], g.scalar("lower"), g.scalar("upper"),
+                                         g.flag("training"), false);
+      });
   aten.def(
           "rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
           "training=False, Generator? generator=None) -> Tensor(a!)")
       .mutate(rrelu_in_place_rule, rrelu_in_place_kernel)
       .tags(Tag::random)
-      .gradient("self", "noise result", [](const Gradients& g) { return rrelu_with_noise_backward(g.grad(), g["result"], g["noise"], g.scalar("lower"), g.scalar("upper"), g.flag("training"), true); });
+      .gradient("self", "noise result", [](const Gradients& g) {
+        return rrelu_with_noise_backward(g.grad(), g["result"], g["noise"], g.scalar("lower"), g.scalar("upper"),
+                                         g.flag("training"), true);
+      });
   aten.def(
           "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, "
           "bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)")
       .own(rrelu_functional_rule, rrelu_functional_kernel)
       .tags(Tag::random)
-      .gradient("self", "self noise", [](const Gradients& g) { return rrelu_with_noise_backward(g.grad(), g["self"], g["noise"], g.scalar("lower"), g.scalar("upper"), g.flag("training"), false); });
+      .gradient("self", "self noise", [](const Gradients& g) {
+        return rrelu_with_noise_backward(g.grad(), g["self"], g["noise"], g.scalar("lower"), g.scalar("upper"),
+                                         g.flag("training"), false);
+      });
   aten.def(
           "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
           "generator=None) -> Tensor")

@@ -1,29 +1,25 @@
-// Several tensors into one, and one several times over: cat, stack, repeat, tile, meshgrid, broadcast_tensors.
+// Several tensors into one, and one several times over: stack, repeat, tile, meshgrid, broadcast_tensors.
 #include "kernel/cpu/shaping/joining.h"
 #include "kernel/cpu/not_implemented.h"
 
 #include <algorithm>
 
 #include "calque/base/warning.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
-#include "calque/sym/shape_env.h"
-#include "op/rule/geometry.h"
-#include "op/rule/joining.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
+#include "calque/sym/shape_env.h"
+#include "op/rule/geometry.h"
+#include "op/rule/joining.h"
 #include "op/stanza.h"
 
 namespace calque {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-
-Meta cat_rule(TensorList tensors, int64_t dim) { return rule::cat("cat", tensors, dim); }
-void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
-  kernel::cat(pointers(tensors), rule::cat_dim("cat", tensors, dim), out);
-}
 
 // Along an existing dimension a stack is a cat whose result is seen with one dimension more; only behind the last one
 // do the inputs themselves need the new dimension.
@@ -255,17 +251,6 @@ Tensor cartesian_body(TensorList tensors) {
 }
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
-TensorVector cat_gradient(const Gradients& g) {
-  TensorVector out;
-  const int64_t dim = wrap_dim(g.integer("dim"), g.grad().dim(), "cat");
-  SymInt start = 0;
-  for (const Meta& m : g.metas("tensors")) {
-    const bool is_skipped = m.sizes.size() == 1 && guard_or(m.sizes[0] == 0, false);
-    out.push_back(is_skipped ? Tensor() : g.grad().narrow(dim, start, m.sizes[static_cast<size_t>(dim)]));
-    if (!is_skipped) start = start + m.sizes[static_cast<size_t>(dim)];
-  }
-  return out;
-}
 TensorVector stack_gradient(const Gradients& g) {
   TensorVector out;
   for (size_t i = 0; i < g.metas("tensors").size(); ++i)
@@ -298,20 +283,6 @@ Tensor repeat_gradient(const Gradients& g) {
 
 void register_joining(Library& aten);
 void register_joining(Library& aten) {
-  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor")
-      .tags(Tag::autocast_promote)
-      .compute(cat_rule, cat_kernel)
-      .out("cat.out")
-      .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core)
-      .gradient("tensors", "", cat_gradient);
-  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor")
-      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
-      .out("concat.out")
-      .tags(Tag::cast_out);
-  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
-      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
-      .out("concatenate.out")
-      .tags(Tag::cast_out);
   aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor")
       .tags(Tag::autocast_promote)
       .compute(stack_rule, stack_kernel)

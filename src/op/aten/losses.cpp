@@ -3,8 +3,10 @@
 
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/losses.h"
+#include "calque/op/aten/losses_backward.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/softmax.h"
@@ -13,12 +15,11 @@
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/loss.h"
 #include "kernel/cpu/reduce/reduce.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/loss_formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
-#include "op/gradient/formulas.h"
-#include "calque/op/aten/losses_backward.h"
-#include "op/gradient/loss_formulas.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -487,8 +488,6 @@ Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bo
   return apply(loss, reduction);
 }
 
-
-
 }  // namespace
 
 void register_losses(Library& aten);
@@ -501,8 +500,12 @@ void register_losses(Library& aten) {
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
                  loss_kernel<Loss::mse>(self, target, reduction, 0, out);
                })
-      .gradient("self", "self target", [](const Gradients& g) { return mse_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); })
-      .gradient("target", "self target", [](const Gradients& g) { return mse_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction")); });
+      .gradient(
+          "self", "self target",
+          [](const Gradients& g) { return mse_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); })
+      .gradient("target", "self target", [](const Gradients& g) {
+        return mse_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"));
+      });
   aten.def("mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch._C._nn.mse_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) -> Tensor {
@@ -518,15 +521,22 @@ void register_losses(Library& aten) {
                })
       .out("mse_loss_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
-      .gradient("grad_output", "self target", [](const Gradients& g) { return mse_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); })
+      .gradient(
+          "grad_output", "self target",
+          [](const Gradients& g) { return mse_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); })
       .gradient("self", "grad_output", [](const Gradients& g) { return gradient::mse_twice(g, "self"); })
       .gradient("target", "grad_output", [](const Gradients& g) { return gradient::mse_twice(g, "target").neg(); });
   aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.smooth_l1_loss")
       .compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>)
-      .gradient("self", "self target", [](const Gradients& g) { return smooth_l1_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("beta")); })
-      .gradient("target", "self target", [](const Gradients& g) { return smooth_l1_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"), g.number("beta")); });
+      .gradient("self", "self target",
+                [](const Gradients& g) {
+                  return smooth_l1_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("beta"));
+                })
+      .gradient("target", "self target", [](const Gradients& g) {
+        return smooth_l1_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"), g.number("beta"));
+      });
   aten.def(
           "smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch._C._nn.smooth_l1_loss")
@@ -539,15 +549,23 @@ void register_losses(Library& aten) {
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
       .out("smooth_l1_loss_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
-      .gradient("grad_output", "self target", [](const Gradients& g) { return smooth_l1_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("beta")); })
+      .gradient("grad_output", "self target",
+                [](const Gradients& g) {
+                  return smooth_l1_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("beta"));
+                })
       .gradient("self", "grad_output self target", gradient::smooth_l1_twice)
       .gradient("target", "grad_output self target", [](const Gradients& g) { return gradient::smooth_l1_twice(g).neg(); });
   aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.huber_loss")
       .compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>)
-      .gradient("self", "self target", [](const Gradients& g) { return huber_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("delta")); })
-      .gradient("target", "self target", [](const Gradients& g) { return huber_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"), g.number("delta")); });
+      .gradient("self", "self target",
+                [](const Gradients& g) {
+                  return huber_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("delta"));
+                })
+      .gradient("target", "self target", [](const Gradients& g) {
+        return huber_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"), g.number("delta"));
+      });
   aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch._C._nn.huber_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {
@@ -585,13 +603,19 @@ void register_losses(Library& aten) {
                  loss_kernel<Loss::soft_margin>(self, target, reduction, 0, out);
                })
       .out("soft_margin_loss.out")
-      .gradient("self", "self target", [](const Gradients& g) { return soft_margin_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); });
+      .gradient("self", "self target", [](const Gradients& g) {
+        return soft_margin_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"));
+      });
   aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.binary_cross_entropy")
       .compute(bce_rule, bce_kernel)
       .out("binary_cross_entropy.out")
-      .gradient("self", "self target weight", [](const Gradients& g) { return binary_cross_entropy_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction")); })
+      .gradient("self", "self target weight",
+                [](const Gradients& g) {
+                  return binary_cross_entropy_backward(g.grad(), g["self"], g["target"], g["weight"],
+                                                       g.integer("reduction"));
+                })
       .gradient("target", "self weight", gradient::bce_target);
   aten.def(
           "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int "
@@ -610,7 +634,11 @@ void register_losses(Library& aten) {
                [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
                   const Tensor& output,
                   const Tensor& total) { nll_kernel(self, target, weight, reduction, ignore, false, output, total); })
-      .gradient("self", "self target weight result1", [](const Gradients& g) { return nll_loss_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index"), g["result1"]); })
+      .gradient("self", "self target weight result1",
+                [](const Gradients& g) {
+                  return nll_loss_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction"),
+                                           g.sym_int("ignore_index"), g["result1"]);
+                })
       .no_gradient("result1");
   aten.def(
           "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
@@ -620,7 +648,11 @@ void register_losses(Library& aten) {
                [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
                   const Tensor& output,
                   const Tensor& total) { nll_kernel(self, target, weight, reduction, ignore, true, output, total); })
-      .gradient("self", "self target weight result1", [](const Gradients& g) { return nll_loss2d_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index"), g["result1"]); })
+      .gradient("self", "self target weight result1",
+                [](const Gradients& g) {
+                  return nll_loss2d_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction"),
+                                             g.sym_int("ignore_index"), g["result1"]);
+                })
       .no_gradient("result1");
   aten.def(
           "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
@@ -634,7 +666,10 @@ void register_losses(Library& aten) {
              SymInt ignore, const Tensor& total,
              const Tensor& out) { nll_backward_kernel(g, self, target, weight, reduction, ignore, total, false, out); })
       .out("nll_loss_backward.grad_input(grad_input)")
-      .gradient("grad_output", "target weight", [](const Gradients& g) { return nll_loss(g.grad(), g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index")); })
+      .gradient("grad_output", "target weight",
+                [](const Gradients& g) {
+                  return nll_loss(g.grad(), g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index"));
+                })
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def(
           "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
@@ -653,7 +688,10 @@ void register_losses(Library& aten) {
                               str(self.sym_strides()));
             nll_backward_kernel(g, self, target, weight, reduction, ignore, total, true, out);
           })
-      .gradient("grad_output", "target weight", [](const Gradients& g) { return nll_loss2d(g.grad(), g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index")); })
+      .gradient("grad_output", "target weight",
+                [](const Gradients& g) {
+                  return nll_loss2d(g.grad(), g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index"));
+                })
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def(
           "nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "

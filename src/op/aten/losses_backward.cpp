@@ -4,7 +4,6 @@
 #include "calque/base/error.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/unary.h"
 #include "kernel/cpu/elementwise/binary.h"
@@ -48,8 +47,7 @@ void bce_backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& t
                          int64_t reduction, const Tensor& out) {
   kernel::elementwise_loss_backward(kernel::Loss::bce, grad, self, target, 0, 1.0, out);
   if (weight.defined()) kernel::binary(kernel::Binary::mul, out.dtype(), out, weight, out);
-  if (reduction == by_mean)
-    kernel::binary_wide(kernel::Binary::div, out.dtype(), out, Scalar(self.numel()), out);
+  if (reduction == by_mean) kernel::binary_wide(kernel::Binary::div, out.dtype(), out, Scalar(self.numel()), out);
 }
 
 Meta soft_margin_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t) {
@@ -74,13 +72,14 @@ void check_margin_grad(const char* op, const Tensor& grad, const Tensor& self) {
     throw UserError(std::string(op) + ": expected grad_output of dtype " + std::string(name(self.dtype())) + ", found " +
                     std::string(name(grad.dtype())));
 }
-Meta multi_margin_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, const Scalar& p,
-                                const Scalar&, const Tensor&, int64_t) {
-  if (p.to_double() != 1 && p.to_double() != 2) throw UserError("multi_margin_loss_backward: only p == 1 and p == 2 supported");
+Meta multi_margin_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, const Scalar& p, const Scalar&,
+                                const Tensor&, int64_t) {
+  if (p.to_double() != 1 && p.to_double() != 2)
+    throw UserError("multi_margin_loss_backward: only p == 1 and p == 2 supported");
   check_margin_grad("multi_margin_loss_backward", grad, self);
   if (!check(target.sym_numel() == (self.dim() < 2 ? SymInt(1) : self.sym_size(0))))
-    throw UserError("multi_margin_loss_backward: inconsistent target size " + str(target.sym_sizes()) + " for input of size " +
-                    str(self.sym_sizes()));
+    throw UserError("multi_margin_loss_backward: inconsistent target size " + str(target.sym_sizes()) +
+                    " for input of size " + str(self.sym_sizes()));
   return contiguous_as_argument(self);
 }
 void multi_margin_backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& target, const Scalar& p,
@@ -89,7 +88,8 @@ void multi_margin_backward_kernel(const Tensor& grad, const Tensor& self, const 
   kernel::multi_margin_loss_backward(dense(grad), dense(self), dense(target), rows_in(self),
                                      static_cast<int64_t>(p.to_double()), margin.to_double(), dense(weight), reduction, out);
 }
-Meta multilabel_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t, const Tensor& is_target) {
+Meta multilabel_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t,
+                              const Tensor& is_target) {
   check_margin_grad("multilabel_margin_loss_backward", grad, self);
   for (const Tensor* t : {&target, &is_target})
     if (!check(t->sym_numel() == self.sym_numel()))
@@ -183,10 +183,8 @@ void register_losses_backward(Library& aten) {
               const Tensor&, int64_t, bool) -> Tensor { return make_tensor(contiguous_as_argument(log_probs), true); },
            ctc_backward_by_tensors);
   aten.def("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
-      .compute(cdist_backward_rule,
-               [](const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& cdist, const Tensor& out) {
-                 kernel::cdist_backward(grad, x1, x2, p, cdist, out);
-               })
+      .compute(cdist_backward_rule, [](const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& cdist,
+                                       const Tensor& out) { kernel::cdist_backward(grad, x1, x2, p, cdist, out); })
       .out("_cdist_backward.out")
       .tags(Tag::dense_out);
   aten.def("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")

@@ -1,13 +1,13 @@
 // Operators that follow a mask: nonzero and its kin, masked_select, masked_scatter. Sizes that depend on values become
 // unbacked symbols under fake execution.
 #include "calque/op/aten/masking.h"
+#include "calque/op/aten/reductions_backward.h"
 #include "calque/op/aten/splitting.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/views.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/masked.h"
 #include "op/rule/indexing.h"
-#include "calque/op/aten/reductions_backward.h"
-#include "calque/op/aten/ternary.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -91,8 +91,6 @@ void masked_scatter_kernel(const Tensor& self, const Tensor& mask, const Tensor&
   if (!to.is_same(out)) kernel::copy(to, out);
 }
 
-
-
 }  // namespace
 
 void register_masking(Library& aten);
@@ -114,14 +112,16 @@ void register_masking(Library& aten) {
       .own(masked_select_fake, masked_select_kernel)
       .out("masked_select.out")
       .tags(Tag::unshared_out, Tag::data_dependent, Tag::allocates_own)
-      .gradient("self", "self mask", [](const Gradients& g) { return masked_select_backward(g.grad(), g["self"], g["mask"]); });
+      .gradient("self", "self mask",
+                [](const Gradients& g) { return masked_select_backward(g.grad(), g["self"], g["mask"]); });
   aten.def("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
       .compute(masked_scatter_rule, masked_scatter_kernel)
       .in_place("masked_scatter_")
       .out("masked_scatter.out")
       .tags(Tag::dense_out, Tag::core, Tag::self_in_out, Tag::strided_out)
       .gradient("self", "mask", [](const Gradients& g) { return g.grad().masked_fill(g["mask"], Scalar(0)); })
-      .gradient("source", "mask", [](const Gradients& g) { return masked_scatter_backward(g.grad(), g["mask"], g.sizes("source")); });
+      .gradient("source", "mask",
+                [](const Gradients& g) { return masked_scatter_backward(g.grad(), g["mask"], g.sizes("source")); });
 }
 
 }  // namespace calque

@@ -2,21 +2,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
+#include "calque/op/aten/losses_backward.h"
+#include "calque/op/aten/matmul.h"
 #include "calque/op/aten/norms.h"
+#include "calque/op/aten/shaping.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/distance.h"
 #include "kernel/cpu/reduce/reduce.h"
 #include "kernel/cpu/reduce/softmax.h"
-#include "op/rule/reduction.h"
 #include "op/gradient/formulas.h"
-#include "calque/op/aten/losses_backward.h"
-#include "calque/op/aten/matmul.h"
-#include "calque/op/aten/shaping.h"
 #include "op/gradient/reduction_formulas.h"
+#include "op/rule/reduction.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -363,14 +365,19 @@ void register_norms(Library& aten) {
       .compute(vector_norm_rule, vector_norm_kernel)
       .out("linalg_vector_norm.out")
       .tags(Tag::reduction, Tag::strided_out)
-      .gradient("self", "self result", [](const Gradients& g) { return gradient::norm_backward(g.grad(), g["self"], g.scalar("ord").to_double(), g["result"], g.integers("dim"), g.flag("keepdim")); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"], g.scalar("ord").to_double(), g["result"], g.integers("dim"),
+                                       g.flag("keepdim"));
+      });
   aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .python("torch.norm", "torch.functional.norm")
       .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
                [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.Scalar_out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
-      .gradient("self", "self result", [](const Gradients& g) { return gradient::norm_backward(g.grad(), g["self"], g.scalar("p").to_double(), g["result"], {}, true); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"], g.scalar("p").to_double(), g["result"], {}, true);
+      });
   aten.def("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim,
                   bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
@@ -379,7 +386,9 @@ void register_norms(Library& aten) {
                })
       .out("norm.out")
       .tags(Tag::reduction, Tag::strided_out)
-      .gradient("self", "self result", [](const Gradients& g) { return gradient::norm_backward(g.grad(), g["self"], order_of(g), g["result"], g.integers("dim"), g.flag("keepdim")); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"], order_of(g), g["result"], g.integers("dim"), g.flag("keepdim"));
+      });
   aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim,
                   DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
@@ -388,13 +397,18 @@ void register_norms(Library& aten) {
                })
       .out("norm.dtype_out")
       .tags(Tag::reduction, Tag::strided_out)
-      .gradient("self", "self result", [](const Gradients& g) { return gradient::norm_backward(g.grad(), g["self"].to(g.grad().dtype()), order_of(g), g["result"], g.integers("dim"), g.flag("keepdim")); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"].to(g.grad().dtype()), order_of(g), g["result"], g.integers("dim"),
+                                       g.flag("keepdim"));
+      });
   aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, DType dtype) { return norm_rule(self, p, {}, false, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, DType, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.ScalarOpt_dtype_out")
       .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
-      .gradient("self", "self result", [](const Gradients& g) { return gradient::norm_backward(g.grad(), g["self"].to(g.grad().dtype()), order_of(g), g["result"], {}, true); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"].to(g.grad().dtype()), order_of(g), g["result"], {}, true);
+      });
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite(
           [](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
@@ -423,19 +437,27 @@ void register_norms(Library& aten) {
       .compute(dist_rule, dist_kernel)
       .out("dist.out")
       .tags(Tag::dense_out, Tag::reduction)
-      .gradient("other", "self other result", [](const Gradients& g) { const Tensor slope = dist_gradient(g); return slope.defined() ? slope.neg() : slope; })
+      .gradient("other", "self other result",
+                [](const Gradients& g) {
+                  const Tensor slope = dist_gradient(g);
+                  return slope.defined() ? slope.neg() : slope;
+                })
       .gradient("self", "self other result", dist_gradient);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
       .compute(cdist_rule, cdist_kernel)
       .out("_cdist_forward.out")
       .tags(Tag::dense_out, Tag::core)
-      .gradient("x1", "x1 x2 result", [](const Gradients& g) { return _cdist_backward(g.grad().contiguous(), g["x1"], g["x2"], g.number("p"), g["result"]); })
+      .gradient("x1", "x1 x2 result",
+                [](const Gradients& g) {
+                  return _cdist_backward(g.grad().contiguous(), g["x1"], g["x2"], g.number("p"), g["result"]);
+                })
       .gradient("x2", "x1 x2 result", cdist_second);
   aten.def("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
       .compute(pdist_rule, [](const Tensor& self, double p, const Tensor& out) { kernel::pdist(self, p, out); })
       .out("_pdist_forward.out")
       .tags(Tag::dense_out, Tag::core)
-      .gradient("self", "self result", [](const Gradients& g) { return _pdist_backward(g.grad(), g["self"], g.number("p"), g["result"]); });
+      .gradient("self", "self result",
+                [](const Gradients& g) { return _pdist_backward(g.grad(), g["self"], g.number("p"), g["result"]); });
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
       .out("_euclidean_dist.out", Tag::left_whole)

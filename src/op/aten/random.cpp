@@ -1,24 +1,18 @@
 // Random numbers, from PyTorch's CPU generator stream. Generator arguments that are absent mean the default one.
 #include <algorithm>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/random/random.h"
 #include "kernel/cpu/reduce/reduce.h"
+#include "op/gradient/formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/reduction.h"
-#include "op/gradient/formulas.h"
 #include "op/stanza.h"
 
 namespace calque {
 namespace {
-
-using OptDType = std::optional<DType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
 
 Meta float_factory(const char* op, SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
   const Meta m = rule::factory(op, size, d, l, v, p);
@@ -163,8 +157,6 @@ OpBuilder& filled(OpBuilder&& op) {
 
 constexpr auto bernoulli_of = [](const Tensor& out, const auto& p, Generator* g) { bernoulli_kernel(out, p, g); };
 constexpr auto integers_to = [](const Tensor& out, int64_t to, Generator* g) { random_from_to_kernel(out, 0, to, g); };
-
-
 
 }  // namespace
 

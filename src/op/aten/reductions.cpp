@@ -5,16 +5,16 @@
 
 #include <limits>
 
-#include "kernel/cpu/elementwise/activation.h"
-#include "kernel/cpu/elementwise/copy.h"
-#include "op/rule/geometry.h"
-#include "op/rule/reduction.h"
-#include "op/gradient/formulas.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/unary.h"
+#include "kernel/cpu/elementwise/activation.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
 #include "op/gradient/reduction_formulas.h"
+#include "op/rule/geometry.h"
+#include "op/rule/reduction.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -202,8 +202,6 @@ Tensor nansum_out(const Tensor& self, Dims dim, bool keepdim, std::optional<DTyp
   return out.copy_(result);
 }
 
-
-
 }  // namespace
 
 void register_reductions(Library& aten);
@@ -233,7 +231,9 @@ void register_reductions(Library& aten) {
                })
       .out("mean.dtype_out")
       .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core)
-      .gradient("self", "", [](const Gradients& g) { return gradient::over(g.grad().expand(g.sizes("self")), Scalar(product(g.sizes("self")))); });
+      .gradient("self", "", [](const Gradients& g) {
+        return gradient::over(g.grad().expand(g.sizes("self")), Scalar(product(g.sizes("self"))));
+      });
   aten.def("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, Dims dim, bool keepdim,
                   std::optional<DType> dtype) { return mean_rule(self, dim, keepdim, dtype); },
@@ -287,7 +287,10 @@ void register_reductions(Library& aten) {
             kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
           })
       .tags(Tag::reduction, Tag::strided_out)
-      .gradient("self", "self", [](const Gradients& g) { const Tensor counted = g["self"].isnan().logical_not(); return gradient::sum_backward(g, g.grad().to(g.dtype("self"))).mul(counted); });
+      .gradient("self", "self", [](const Gradients& g) {
+        const Tensor counted = g["self"].isnan().logical_not();
+        return gradient::sum_backward(g, g.grad().to(g.dtype("self"))).mul(counted);
+      });
   aten.def(
           "nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> "
           "Tensor(a!)")

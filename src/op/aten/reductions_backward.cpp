@@ -4,17 +4,20 @@
 #include <algorithm>
 
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/scans.h"
 #include "calque/op/aten/scatter.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
@@ -46,8 +49,7 @@ Tensor around_zeros(const Tensor& grad, const Tensor& input, int64_t dim, const 
   const Tensor flat = zeros(input.sym_sizes(), grad.dtype(), Layout::strided, grad.device());
   const Tensor passed = is_zero.cumsum(dim);
   const Tensor ahead = passed.eq(Scalar(0));
-  const Tensor quotients =
-      summed_from_behind(weighted.masked_fill(ahead.bitwise_not(), Scalar(0.0)), dim).div(input);
+  const Tensor quotients = summed_from_behind(weighted.masked_fill(ahead.bitwise_not(), Scalar(0.0)), dim).div(input);
   const Tensor out = where(ahead, quotients, flat);
   const Tensor between = passed.eq(Scalar(1));
   const Tensor first = std::get<1>(between.max(dim, true));
@@ -124,7 +126,8 @@ void register_reductions_backward(Library& aten) {
   aten.def("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor")
       .composite(cummaxmin_backward_body);
   aten.def("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor").composite(cumprod_backward_body);
-  aten.def("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor").composite(masked_select_backward_body);
+  aten.def("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
+      .composite(masked_select_backward_body);
   aten.def("masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor")
       .compute(masked_scatter_backward_rule, masked_scatter_backward_kernel)
       .gradient("grad_output", "mask", [](const Gradients& g) {

@@ -1,13 +1,13 @@
 // Scans: cumsum, cumprod, logcumsumexp, cummax, cummin, diff.
 #include "kernel/cpu/reduce/scan.h"
 
-#include "kernel/cpu/elementwise/copy.h"
-#include "op/rule/reduction.h"
-#include "op/gradient/formulas.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/reductions_backward.h"
 #include "calque/op/aten/shaping.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
 #include "op/gradient/reduction_formulas.h"
+#include "op/rule/reduction.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -85,10 +85,14 @@ void register_scans(Library& aten) {
       .compute(scan_rule<Scan::prod>, scan_kernel<Scan::prod>)
       .out("cumprod.out")
       .tags(Tag::dtype_from_out, Tag::strided_out)
-      .gradient("self", "self result", [](const Gradients& g) { return cumprod_backward(g.grad().to(g.dtype("self")), g["self"], g.integer("dim"), g["result"]); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return cumprod_backward(g.grad().to(g.dtype("self")), g["self"], g.integer("dim"), g["result"]);
+      });
   aten.def("cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)")
       .mutate(scan_in_place_rule<Scan::prod>, scan_in_place<Scan::prod>)
-      .gradient("self", "self result", [](const Gradients& g) { return cumprod_backward(g.grad().to(g.dtype("self")), g["self"], g.integer("dim"), g["result"]); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return cumprod_backward(g.grad().to(g.dtype("self")), g["self"], g.integer("dim"), g["result"]);
+      });
   aten.def("logcumsumexp(Tensor self, int dim) -> Tensor")
       .compute(
           [](const Tensor& self, int64_t dim) {
@@ -105,11 +109,13 @@ void register_scans(Library& aten) {
   aten.def("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
       .compute(extreme_rule<true>, extreme_kernel<true>)
       .out("cummax.out(values, indices)")
-      .gradient("self", "self result1", [](const Gradients& g) { return cummaxmin_backward(g.grad(), g["self"], g["result1"], g.integer("dim")); });
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return cummaxmin_backward(g.grad(), g["self"], g["result1"], g.integer("dim")); });
   aten.def("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
       .compute(extreme_rule<false>, extreme_kernel<false>)
       .out("cummin.out(values, indices)")
-      .gradient("self", "self result1", [](const Gradients& g) { return cummaxmin_backward(g.grad(), g["self"], g["result1"], g.integer("dim")); });
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return cummaxmin_backward(g.grad(), g["self"], g["result1"], g.integer("dim")); });
 }
 
 }  // namespace calque

@@ -2,12 +2,12 @@
 #include "calque/op/aten/softmax.h"
 #include "kernel/cpu/reduce/softmax.h"
 
-#include "kernel/cpu/elementwise/copy.h"
-#include "op/rule/reduction.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
+#include "kernel/cpu/elementwise/copy.h"
+#include "op/rule/reduction.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -98,17 +98,25 @@ void register_softmax(Library& aten) {
       .compute(forward_rule<false>, forward_kernel<false>)
       .out("_softmax.out")
       .tags(Tag::reduction, Tag::core)
-      .gradient("self", "result", [](const Gradients& g) { return _softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self")); });
+      .gradient("self", "result", [](const Gradients& g) {
+        return _softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self"));
+      });
   aten.def("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
       .compute(forward_rule<true>, forward_kernel<true>)
       .out("_log_softmax.out")
       .tags(Tag::reduction, Tag::core)
-      .gradient("self", "result", [](const Gradients& g) { return _log_softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self")); });
+      .gradient("self", "result", [](const Gradients& g) {
+        return _log_softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self"));
+      });
   aten.def("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .compute(backward_rule<false>, backward_kernel<false>)
       .out("_softmax_backward_data.out(grad_input)")
       .tags(Tag::reduction)
-      .gradient("grad_output", "output", [](const Gradients& g) { return _softmax_backward_data(g.grad().to(g.dtype("output")), g["output"], g.integer("dim"), g.argument("input_dtype").to_dtype()); })
+      .gradient("grad_output", "output",
+                [](const Gradients& g) {
+                  return _softmax_backward_data(g.grad().to(g.dtype("output")), g["output"], g.integer("dim"),
+                                                g.argument("input_dtype").to_dtype());
+                })
       .gradient("output", "grad_output output", softmax_twice);
   aten.def("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .compute(backward_rule<true>, backward_kernel<true>)
@@ -127,7 +135,9 @@ void register_softmax(Library& aten) {
   aten.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .own(safe_rule, safe_softmax)
       .tags(Tag::reduction)
-      .gradient("self", "result", [](const Gradients& g) { return _softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self")); });
+      .gradient("self", "result", [](const Gradients& g) {
+        return _softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self"));
+      });
 }
 
 }  // namespace calque

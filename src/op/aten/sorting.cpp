@@ -6,9 +6,9 @@
 #include "kernel/cpu/index/search.h"
 #include "kernel/cpu/index/slices.h"
 #include "kernel/cpu/index/sort.h"
-#include "op/rule/indexing.h"
 #include "op/gradient/formulas.h"
 #include "op/gradient/reduction_formulas.h"
+#include "op/rule/indexing.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -178,8 +178,6 @@ Meta isin_rule(const Tensor& elements, const Tensor& test_elements, bool, bool) 
 void isin_kernel(const Tensor& elements, const Tensor& test_elements, bool, bool invert, const Tensor& out) {
   kernel::isin(elements, test_elements, isin_type(elements, test_elements), invert, out);
 }
-
-
 
 }  // namespace
 

@@ -2,15 +2,16 @@
 #include "kernel/cpu/elementwise/special.h"
 
 #include "calque/base/error.h"
-#include "calque/op/aten/special.h"
-#include "op/gradient/formulas.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/shaping.h"
+#include "calque/op/aten/special.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "op/gradient/formulas.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -87,7 +88,9 @@ void register_special(Library& aten) {
       .in_place("erfinv_")
       .out("erfinv.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return gradient::times(g["self"].erfinv().pow(Scalar(2)).exp(), Scalar(0.88622692545275801365)).mul(g.grad()); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return gradient::times(g["self"].erfinv().pow(Scalar(2)).exp(), Scalar(0.88622692545275801365)).mul(g.grad());
+      });
   aten.def("i0(Tensor self) -> Tensor")
       .compute(rule::Named<"i0">::unary_float, special_in_float<Special::i0>)
       .in_place("i0_")
@@ -113,17 +116,26 @@ void register_special(Library& aten) {
       .compute(rule::Named<"special_ndtri">::unary_float, special_in_float<Special::special_ndtri>)
       .out("special_ndtri.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "result", [](const Gradients& g) { const Tensor bell = gradient::over(g["result"].square(), Scalar(2)).exp(); return gradient::times(g.grad(), Scalar(root_of_two_pi)).mul(bell); });
+      .gradient("self", "result", [](const Gradients& g) {
+        const Tensor bell = gradient::over(g["result"].square(), Scalar(2)).exp();
+        return gradient::times(g.grad(), Scalar(root_of_two_pi)).mul(bell);
+      });
   aten.def("special_log_ndtr(Tensor self) -> Tensor")
       .compute(rule::Named<"special_log_ndtr">::unary_float, special_in_float<Special::special_log_ndtr>)
       .out("special_log_ndtr.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self result", [](const Gradients& g) { const Tensor bell = g["result"].add(gradient::over(g["self"].pow(Scalar(2)), Scalar(2))).neg().exp(); return gradient::over(g.grad(), Scalar(root_of_two_pi)).mul(bell); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        const Tensor bell = g["result"].add(gradient::over(g["self"].pow(Scalar(2)), Scalar(2))).neg().exp();
+        return gradient::over(g.grad(), Scalar(root_of_two_pi)).mul(bell);
+      });
   aten.def("special_erfcx(Tensor self) -> Tensor")
       .compute(rule::Named<"special_erfcx">::unary_float, special_in_float<Special::special_erfcx>)
       .out("special_erfcx.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self result", [](const Gradients& g) { return gradient::minus(gradient::times(g["self"], Scalar(2.0)).mul(g["result"]), Scalar(1.1283791670955126)).mul(g.grad()); });
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::minus(gradient::times(g["self"], Scalar(2.0)).mul(g["result"]), Scalar(1.1283791670955126))
+            .mul(g.grad());
+      });
   aten.def("polygamma(int n, Tensor self) -> Tensor")
       .compute(polygamma_rule, polygamma_kernel)
       .out("polygamma.out")

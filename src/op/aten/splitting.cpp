@@ -1,7 +1,8 @@
 // One tensor into several views: split, chunk, unbind and NumPy's variants of them.
-#include "op/rule/geometry.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/zeros.h"
+#include "op/rule/geometry.h"
 #include "op/stanza.h"
 
 namespace calque {

@@ -11,9 +11,9 @@
 #include "calque/base/warning.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/statistics.h"
-#include "op/rule/reduction.h"
 #include "op/gradient/formulas.h"
 #include "op/gradient/reduction_formulas.h"
+#include "op/rule/reduction.h"
 #include "op/stanza.h"
 
 namespace calque {

@@ -257,7 +257,8 @@ void register_ternary(Library& aten) {
       .out("where.self_out")
       .tags(Tag::pointwise, Tag::core)
       .gradient("other", "condition", where_other)
-      .gradient("self", "condition", [](const Gradients& g) { return gradient::where_or(g["condition"], g.grad(), Scalar(0)); });
+      .gradient("self", "condition",
+                [](const Gradients& g) { return gradient::where_or(g["condition"], g.grad(), Scalar(0)); });
   aten.def("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
       .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) {
         const DType d = result_type(self, other);
@@ -297,7 +298,8 @@ void register_ternary(Library& aten) {
       .out("masked_fill.Tensor_out")
       .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise)
       .gradient("self", "mask", [](const Gradients& g) { return g.grad().masked_fill(g["mask"], Scalar(0)); })
-      .gradient("value", "mask", [](const Gradients& g) { return gradient::where_or(g["mask"], g.grad(), Scalar(0)).sum(); });
+      .gradient("value", "mask",
+                [](const Gradients& g) { return gradient::where_or(g["mask"], g.grad(), Scalar(0)).sum(); });
   aten.def("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .cpp_name("clamp_Tensor")
       .compute(clamp_rule, clamp_kernel)
@@ -331,7 +333,8 @@ void register_ternary(Library& aten) {
       .out("lerp.Scalar_out")
       .tags(Tag::cast_out, Tag::pointwise)
       .gradient("end", "", [](const Gradients& g) { return gradient::times(g.grad(), g.scalar("weight")); })
-      .gradient("self", "", [](const Gradients& g) { return gradient::times(g.grad(), Scalar(1.0 - g.scalar("weight").to_double())); });
+      .gradient("self", "",
+                [](const Gradients& g) { return gradient::times(g.grad(), Scalar(1.0 - g.scalar("weight").to_double())); });
   aten.def("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .compute(lerp_tensor_rule,
                [](const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) {
@@ -341,7 +344,8 @@ void register_ternary(Library& aten) {
       .out("lerp.Tensor_out")
       .tags(Tag::pointwise)
       .gradient("end", "weight", [](const Gradients& g) { return g.grad().mul(g["weight"]); })
-      .gradient("self", "weight", [](const Gradients& g) { return g.grad().mul(gradient::number_minus(Scalar(1), g["weight"])); })
+      .gradient("self", "weight",
+                [](const Gradients& g) { return g.grad().mul(gradient::number_minus(Scalar(1), g["weight"])); })
       .gradient("weight", "self end", [](const Gradients& g) { return g.grad().mul(g["end"].sub(g["self"])); });
   aten.def("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcmul_rule, addcmul_kernel)
@@ -349,15 +353,18 @@ void register_ternary(Library& aten) {
       .out("addcmul.out")
       .tags(Tag::cast_out, Tag::pointwise)
       .gradient("self", "", [](const Gradients& g) { return g.grad(); })
-      .gradient("tensor1", "tensor2", [](const Gradients& g) { return g.grad().mul(gradient::times(g["tensor2"], g.scalar("value"))); })
-      .gradient("tensor2", "tensor1", [](const Gradients& g) { return g.grad().mul(gradient::times(g["tensor1"], g.scalar("value"))); });
+      .gradient("tensor1", "tensor2",
+                [](const Gradients& g) { return g.grad().mul(gradient::times(g["tensor2"], g.scalar("value"))); })
+      .gradient("tensor2", "tensor1",
+                [](const Gradients& g) { return g.grad().mul(gradient::times(g["tensor1"], g.scalar("value"))); });
   aten.def("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcdiv_rule, addcdiv_kernel)
       .in_place("addcdiv_")
       .out("addcdiv.out")
       .tags(Tag::cast_out, Tag::pointwise)
       .gradient("self", "", [](const Gradients& g) { return g.grad(); })
-      .gradient("tensor1", "tensor2", [](const Gradients& g) { return g.grad().mul(gradient::number_over(g.scalar("value"), g["tensor2"])); })
+      .gradient("tensor1", "tensor2",
+                [](const Gradients& g) { return g.grad().mul(gradient::number_over(g.scalar("value"), g["tensor2"])); })
       .gradient("tensor2", "tensor1 tensor2", addcdiv_divisor);
   aten.def("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
       .composite(isclose_body);

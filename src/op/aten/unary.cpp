@@ -2,20 +2,22 @@
 #include <cmath>
 #include <limits>
 
+#include "calque/op/aten/activation_backward.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/like.h"
+#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 #include "kernel/cpu/elementwise/activation.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/unary.h"
-#include "op/rule/factory.h"
 #include "op/gradient/formulas.h"
-#include "calque/op/aten/activation_backward.h"
-#include "calque/op/aten/ternary.h"
+#include "op/rule/factory.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -152,10 +154,9 @@ Tensor logit_gradient(const Gradients& g) {
   if (!grad_enabled()) return logit_backward(g.grad(), self, bound);
   // What is differentiable again.
   const Scalar low(bound.value_or(0.0)), high(bound ? 1.0 - *bound : 1.0);
-  const Tensor outside =
-      bound ? zeros(SymIntList(), self.dtype(), Layout::strided, self.device())
-            : empty(SymIntList(), self.dtype(), Layout::strided, self.device())
-                  .fill_(Scalar(std::numeric_limits<double>::quiet_NaN()));
+  const Tensor outside = bound ? zeros(SymIntList(), self.dtype(), Layout::strided, self.device())
+                               : empty(SymIntList(), self.dtype(), Layout::strided, self.device())
+                                     .fill_(Scalar(std::numeric_limits<double>::quiet_NaN()));
   const Tensor slope = g.grad().div(self.mul(gradient::number_minus(Scalar(1.0), self)));
   const Tensor below = self.le(high);
   return where(self.ge(low).logical_and(below), slope, outside);
@@ -280,7 +281,8 @@ void register_unary(Library& aten) {
       .compute(rule::Named<"angle">::unary_float, in_float<Unary::angle>)
       .out("angle.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return zeros_like(g["self"], {}, {}, {}, {}, MemoryFormat::preserve); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return zeros_like(g["self"], {}, {}, {}, {}, MemoryFormat::preserve); });
   aten.def("acos(Tensor self) -> Tensor")
       .compute(rule::Named<"acos">::unary_float, in_float<Unary::acos>)
       .in_place("acos_")
@@ -292,7 +294,10 @@ void register_unary(Library& aten) {
       .in_place("acosh_")
       .out("acosh.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { const Tensor self = g["self"]; return g.grad().mul(gradient::minus(self.mul(self), Scalar(1)).rsqrt()); });
+      .gradient("self", "self", [](const Gradients& g) {
+        const Tensor self = g["self"];
+        return g.grad().mul(gradient::minus(self.mul(self), Scalar(1)).rsqrt());
+      });
   aten.def("asin(Tensor self) -> Tensor")
       .compute(rule::Named<"asin">::unary_float, in_float<Unary::asin>)
       .in_place("asin_")
@@ -304,19 +309,27 @@ void register_unary(Library& aten) {
       .in_place("asinh_")
       .out("asinh.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return g.grad().mul(gradient::plus(g["self"].pow(Scalar(2)), Scalar(1)).rsqrt()); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return g.grad().mul(gradient::plus(g["self"].pow(Scalar(2)), Scalar(1)).rsqrt());
+      });
   aten.def("atan(Tensor self) -> Tensor")
       .compute(rule::Named<"atan">::unary_float, in_float<Unary::atan>)
       .in_place("atan_")
       .out("atan.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { const Tensor self = g["self"]; return g.grad().div(gradient::plus(self.mul(self), Scalar(1))); });
+      .gradient("self", "self", [](const Gradients& g) {
+        const Tensor self = g["self"];
+        return g.grad().div(gradient::plus(self.mul(self), Scalar(1)));
+      });
   aten.def("atanh(Tensor self) -> Tensor")
       .compute(rule::Named<"atanh">::unary_float, in_float<Unary::atanh>)
       .in_place("atanh_")
       .out("atanh.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { const Tensor rest = gradient::number_minus(Scalar(1), g["self"].pow(Scalar(2))); return gradient::times(g.grad(), Scalar(1)).div(rest); });
+      .gradient("self", "self", [](const Gradients& g) {
+        const Tensor rest = gradient::number_minus(Scalar(1), g["self"].pow(Scalar(2)));
+        return gradient::times(g.grad(), Scalar(1)).div(rest);
+      });
   aten.def("cos(Tensor self) -> Tensor")
       .compute(rule::Named<"cos">::unary_float, in_float<Unary::cos>)
       .in_place("cos_")
@@ -334,19 +347,23 @@ void register_unary(Library& aten) {
       .in_place("deg2rad_")
       .out("deg2rad.out")
       .tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise)
-      .gradient("self", "", [](const Gradients& g) { return gradient::times(g.grad(), Scalar(0.017453292519943295769236907684886)); });
+      .gradient("self", "",
+                [](const Gradients& g) { return gradient::times(g.grad(), Scalar(0.017453292519943295769236907684886)); });
   aten.def("erf(Tensor self) -> Tensor")
       .compute(rule::Named<"erf">::unary_float, in_float<Unary::erf>)
       .in_place("erf_")
       .out("erf.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return gradient::times(bell(g["self"]), Scalar(two_over_root_pi)).mul(g.grad()); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return gradient::times(bell(g["self"]), Scalar(two_over_root_pi)).mul(g.grad()); });
   aten.def("erfc(Tensor self) -> Tensor")
       .compute(rule::Named<"erfc">::unary_float, in_float<Unary::erfc>)
       .in_place("erfc_")
       .out("erfc.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return gradient::times(bell(g["self"]), Scalar(-two_over_root_pi)).mul(g.grad()); });
+      .gradient("self", "self", [](const Gradients& g) {
+        return gradient::times(bell(g["self"]), Scalar(-two_over_root_pi)).mul(g.grad());
+      });
   aten.def("exp(Tensor self) -> Tensor")
       .compute(rule::Named<"exp">::unary_float, in_float<Unary::exp>)
       .in_place("exp_")
@@ -358,7 +375,9 @@ void register_unary(Library& aten) {
       .in_place("exp2_")
       .out("exp2.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "result", [](const Gradients& g) { return gradient::times(g.grad().mul(g["result"]), Scalar(0.69314718055994530942)); });
+      .gradient("self", "result", [](const Gradients& g) {
+        return gradient::times(g.grad().mul(g["result"]), Scalar(0.69314718055994530942));
+      });
   aten.def("expm1(Tensor self) -> Tensor")
       .compute(rule::Named<"expm1">::unary_float, in_float<Unary::expm1>)
       .in_place("expm1_")
@@ -382,7 +401,8 @@ void register_unary(Library& aten) {
       .in_place("log10_")
       .out("log10.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return g.grad().div(gradient::times(g["self"], Scalar(2.3025850929940456))); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return g.grad().div(gradient::times(g["self"], Scalar(2.3025850929940456))); });
   aten.def("log1p(Tensor self) -> Tensor")
       .compute(rule::Named<"log1p">::unary_float, in_float<Unary::log1p>)
       .in_place("log1p_")
@@ -394,25 +414,33 @@ void register_unary(Library& aten) {
       .in_place("log2_")
       .out("log2.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "self", [](const Gradients& g) { return g.grad().div(gradient::times(g["self"], Scalar(0.6931471805599453))); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return g.grad().div(gradient::times(g["self"], Scalar(0.6931471805599453))); });
   aten.def("rad2deg(Tensor self) -> Tensor")
       .compute(like_float<"rad2deg">, in_float<Unary::rad2deg>)
       .in_place("rad2deg_")
       .out("rad2deg.out")
       .tags(Tag::made_like_self, Tag::cast_out, Tag::pointwise)
-      .gradient("self", "", [](const Gradients& g) { return gradient::times(g.grad(), Scalar(57.295779513082320876798154814105)); });
+      .gradient("self", "",
+                [](const Gradients& g) { return gradient::times(g.grad(), Scalar(57.295779513082320876798154814105)); });
   aten.def("reciprocal(Tensor self) -> Tensor")
       .compute(rule::Named<"reciprocal">::unary_float, in_float<Unary::reciprocal>)
       .in_place("reciprocal_")
       .out("reciprocal.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "result", [](const Gradients& g) { const Tensor result = g["result"], square = result.mul(result); return g.grad().neg().mul(square); });
+      .gradient("self", "result", [](const Gradients& g) {
+        const Tensor result = g["result"], square = result.mul(result);
+        return g.grad().neg().mul(square);
+      });
   aten.def("rsqrt(Tensor self) -> Tensor")
       .compute(rule::Named<"rsqrt">::unary_float, in_float<Unary::rsqrt>)
       .in_place("rsqrt_")
       .out("rsqrt.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "result", [](const Gradients& g) { const Tensor cube = g["result"].pow(Scalar(3)); return gradient::times(g.grad(), Scalar(-0.5)).mul(cube); });
+      .gradient("self", "result", [](const Gradients& g) {
+        const Tensor cube = g["result"].pow(Scalar(3));
+        return gradient::times(g.grad(), Scalar(-0.5)).mul(cube);
+      });
   aten.def("sigmoid(Tensor self) -> Tensor")
       .compute(rule::Named<"sigmoid">::unary_float, in_float<Unary::sigmoid>)
       .in_place("sigmoid_")
@@ -448,7 +476,8 @@ void register_unary(Library& aten) {
       .in_place("tan_")
       .out("tan.out")
       .tags(Tag::cast_out, Tag::pointwise, Tag::core)
-      .gradient("self", "result", [](const Gradients& g) { return g.grad().mul(gradient::plus(g["result"].pow(Scalar(2)), Scalar(1))); });
+      .gradient("self", "result",
+                [](const Gradients& g) { return g.grad().mul(gradient::plus(g["result"].pow(Scalar(2)), Scalar(1))); });
   aten.def("tanh(Tensor self) -> Tensor")
       .compute(rule::Named<"tanh">::unary_float, in_float<Unary::tanh>)
       .in_place("tanh_")
@@ -459,7 +488,8 @@ void register_unary(Library& aten) {
       .compute(rule::Named<"special_entr">::unary_float, in_float<Unary::special_entr>)
       .out("special_entr.out")
       .tags(Tag::cast_out, Tag::pointwise)
-      .gradient("self", "self", [](const Gradients& g) { return g.grad().mul(gradient::plus(g["self"].log(), Scalar(1)).neg()); });
+      .gradient("self", "self",
+                [](const Gradients& g) { return g.grad().mul(gradient::plus(g["self"].log(), Scalar(1)).neg()); });
   aten.def("logit(Tensor self, float? eps=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<double>) { return rule::unary_float("logit", self); }, logit_kernel)
       .in_place("logit_")

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 
 namespace calque::gradient {
@@ -74,7 +77,8 @@ Tensor restored(const Gradients& g, const Tensor& t) {
 SymInt count_of(SymIntList sizes, const std::vector<int64_t>& dims) {
   SymInt count = 1;
   if (!sizes.empty())
-    for (const int64_t d : dims) count = count * sizes[static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(sizes.size()) : d)];
+    for (const int64_t d : dims)
+      count = count * sizes[static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(sizes.size()) : d)];
   return count;
 }
 

@@ -19,7 +19,7 @@ Tensor number_over(const Scalar& a, const Tensor& b);
 Tensor number_like(const Scalar& value, const Tensor& like);
 // `then` where the condition holds, elsewhere the number.
 Tensor where_or(const Tensor& condition, const Tensor& then, const Scalar& otherwise);
-Tensor like(const Tensor& t);                                      // zeros, with the tensor's strides
+Tensor like(const Tensor& t);                                    // zeros, with the tensor's strides
 Tensor zeros_of(const Gradients& g, std::string_view argument);  // of its sizes, contiguous
 
 // A tensor whose values a formula may look at, as PyTorch's do where nobody traces.

@@ -4,7 +4,7 @@
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/losses_backward.h"
 #include "calque/op/aten/reductions.h"
@@ -35,9 +35,7 @@ Tensor of_given(const Gradients& g, const Tensor& slope) {
 
 }  // namespace
 
-Tensor bce_target(const Gradients& g) {
-  return averaged(g, weighted(g, g["self"].logit().neg_().mul(g.grad())), "target");
-}
+Tensor bce_target(const Gradients& g) { return averaged(g, weighted(g, g["self"].logit().neg_().mul(g.grad())), "target"); }
 
 Tensor bce_logits_self(const Gradients& g) {
   const Tensor self = g["self"], target = g["target"], pos_weight = g["pos_weight"];

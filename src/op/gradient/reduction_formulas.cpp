@@ -4,10 +4,12 @@
 #include <limits>
 
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/reductions_backward.h"
@@ -16,6 +18,7 @@
 #include "calque/op/aten/splitting.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/finfo.h"
 
@@ -143,7 +146,8 @@ Tensor prod_dim_backward(const Gradients& g) {
   if (input.dim() == 0) return g.grad();
   const int64_t dim = wrap_dim(g.integer("dim"), input.dim(), "prod");
   const bool keepdim = g.flag("keepdim");
-  const Tensor grad = keepdim ? g.grad() : g.grad().unsqueeze(dim), result = keepdim ? g["result"] : g["result"].unsqueeze(dim);
+  const Tensor grad = keepdim ? g.grad() : g.grad().unsqueeze(dim),
+               result = keepdim ? g["result"] : g["result"].unsqueeze(dim);
   if (has_values(input) && input.eq(Scalar(0)).sum().item<int64_t>() == 0) return grad.mul(result.div(input));
   return product_of_others(grad, input, dim);
 }
@@ -163,8 +167,8 @@ Tensor scaled_by_norm(const Tensor& grad, const Tensor& norm, double p) {
 
 }  // namespace
 
-Tensor norm_backward(const Tensor& given, const Tensor& self, double p, const Tensor& result, const std::vector<int64_t>& dims,
-                     bool keepdim) {
+Tensor norm_backward(const Tensor& given, const Tensor& self, double p, const Tensor& result,
+                     const std::vector<int64_t>& dims, bool keepdim) {
   if (p == 0) return {};
   std::vector<int64_t> went = dims;
   for (int64_t& d : went) d = d < 0 ? d + self.dim() : d;
@@ -199,9 +203,7 @@ Tensor logcumsumexp_backward(const Gradients& g) {
   const Tensor lowest = number_like(Scalar(lowest_finite(grad.dtype())), grad);
   const Tensor log = grad.abs().log();
   const Tensor positive = where(grad.gt(Scalar(0)), log, lowest), negative = where(grad.lt(Scalar(0)), log, lowest);
-  const auto part = [&](const Tensor& t) {
-    return t.sub(result).flip({dim}).logcumsumexp(dim).flip({dim}).add(self).exp();
-  };
+  const auto part = [&](const Tensor& t) { return t.sub(result).flip({dim}).logcumsumexp(dim).flip({dim}).add(self).exp(); };
   const Tensor first = part(positive);
   return first.sub(part(negative));
 }

@@ -5,9 +5,9 @@
 
 namespace calque::gradient {
 
-Tensor sum_backward(const Gradients& g, const Tensor& grad);   // by arguments self, dim and keepdim
+Tensor sum_backward(const Gradients& g, const Tensor& grad);  // by arguments self, dim and keepdim
 Tensor mean_backward(const Gradients& g, const Tensor& grad);
-Tensor var_backward(const Gradients& g, const Tensor& grad);   // and correction
+Tensor var_backward(const Gradients& g, const Tensor& grad);  // and correction
 Tensor std_backward(const Gradients& g, const Tensor& grad, const Tensor& result);
 // Of what was equal to an extremum or a median of all elements.
 Tensor shared_evenly(const Gradients& g);

@@ -17,23 +17,23 @@ CALQUE_INLINE const T* slope_values(const void* parameters) {
 }
 
 // Expressions of the gradient g and of x.
-#define SLOPE_LOOP(name, expression)                                                \
-  template <class S>                                                                \
-  void name##_slope(void* const* arrays, int64_t n, const void* parameters) {       \
-    using T = Wide<S>;                                                              \
-    using V = Vec<T>;                                                               \
-    const T* values = slope_values<T>(parameters);                                  \
-    [[maybe_unused]] const V p = splat<T>(values[0]);                               \
-    [[maybe_unused]] const V q = splat<T>(values[1]);                               \
-    [[maybe_unused]] const V r = splat<T>(values[2]);                               \
-    map2<S>(arrays, n, [=](V g, V x) -> V { return expression; });                  \
-  }
-#define SLOPE_LOOP_OF_THREE(name, expression)                                 \
+#define SLOPE_LOOP(name, expression)                                          \
   template <class S>                                                          \
-  void name##_slope(void* const* arrays, int64_t n, const void*) {            \
+  void name##_slope(void* const* arrays, int64_t n, const void* parameters) { \
     using T = Wide<S>;                                                        \
     using V = Vec<T>;                                                         \
-    map3<S>(arrays, n, [](V g, V x, V y) -> V { return expression; });        \
+    const T* values = slope_values<T>(parameters);                            \
+    [[maybe_unused]] const V p = splat<T>(values[0]);                         \
+    [[maybe_unused]] const V q = splat<T>(values[1]);                         \
+    [[maybe_unused]] const V r = splat<T>(values[2]);                         \
+    map2<S>(arrays, n, [=](V g, V x) -> V { return expression; });            \
+  }
+#define SLOPE_LOOP_OF_THREE(name, expression)                          \
+  template <class S>                                                   \
+  void name##_slope(void* const* arrays, int64_t n, const void*) {     \
+    using T = Wide<S>;                                                 \
+    using V = Vec<T>;                                                  \
+    map3<S>(arrays, n, [](V g, V x, V y) -> V { return expression; }); \
   }
 
 template <class T>
@@ -97,7 +97,8 @@ SLOPE_LOOP(shrink, (x >= -p) & (x <= p) ? V{} : g)
 SLOPE_LOOP(logit, (x < T(0)) | (x > T(1)) ? splat<T>(static_cast<T>(__builtin_nan(""))) : logit_slope_at<T>(g, x))
 SLOPE_LOOP(logit_within, (x < p) | (x > q) ? V{} : logit_slope_at<T>(g, x))
 SLOPE_LOOP(prelu_weight, x > T(0) ? V{} : x * g)
-SLOPE_LOOP_OF_THREE(log_sigmoid, g*((x < T(0) ? splat<T>(1) : V{}) - (x < T(0) ? splat<T>(1) : splat<T>(-1)) * (y / (T(1) + y))))
+SLOPE_LOOP_OF_THREE(log_sigmoid,
+                    g*((x < T(0) ? splat<T>(1) : V{}) - (x < T(0) ? splat<T>(1) : splat<T>(-1)) * (y / (T(1) + y))))
 SLOPE_LOOP_OF_THREE(prelu, x > T(0) ? g : y * g)
 template <class T>
 CALQUE_INLINE Vec<T> gate_slope_at(Vec<T> g, Vec<T> value, Vec<T> gate) {

@@ -133,8 +133,7 @@ void run_backward(const TensorBase& grad, const TensorBase& log_probs, const Lab
           const C both = alpha[(b * steps + t) * width + s] + beta[static_cast<size_t>(s)];
           sum = sum == none ? both : log_sum({sum, both});
         }
-        for (int64_t c = 0; c < classes; ++c)
-          passed[c] = (std::exp(q[c]) - std::exp(passed[c] + losses[b] - q[c])) * g[b];
+        for (int64_t c = 0; c < classes; ++c) passed[c] = (std::exp(q[c]) - std::exp(passed[c] + losses[b] - q[c])) * g[b];
       }
     }
   });
@@ -152,11 +151,13 @@ void ctc_loss_backward(const TensorBase& grad, const TensorBase& log_probs, cons
   int64_t longest = 0;
   for (const int64_t n : target_lengths) longest = std::max(longest, n);
   for (const int64_t n : input_lengths)
-    if (n < 0 || n > log_probs.size(0)) throw UserError("_ctc_loss_backward: expected input lengths of at most " +
-                                                       std::to_string(log_probs.size(0)) + ", found " + std::to_string(n));
+    if (n < 0 || n > log_probs.size(0))
+      throw UserError("_ctc_loss_backward: expected input lengths of at most " + std::to_string(log_probs.size(0)) +
+                      ", found " + std::to_string(n));
   if (static_cast<int64_t>(input_lengths.size()) != batch || static_cast<int64_t>(target_lengths.size()) != batch ||
       grad.numel() != batch || loss.numel() != batch || log_alpha.dim() != 3 || log_alpha.size(0) != batch ||
-      log_alpha.size(1) != log_probs.size(0) || log_alpha.size(2) < 2 * longest + 1 || blank < 0 || blank >= log_probs.size(2))
+      log_alpha.size(1) != log_probs.size(0) || log_alpha.size(2) < 2 * longest + 1 || blank < 0 ||
+      blank >= log_probs.size(2))
     throw UserError("_ctc_loss_backward: expected lengths, losses and gradients of " + std::to_string(batch) +
                     " samples and the forward's log_alpha");
   const Labels labels(targets, target_lengths, log_probs.size(2));

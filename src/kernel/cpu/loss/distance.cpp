@@ -126,7 +126,8 @@ void cdist_backward_as(const TensorBase& grad, const TensorBase& x1, const Tenso
   SmallVector<int64_t, 8> pairs(out.sizes().begin(), out.sizes().end());
   pairs[pairs.size() - 1] = columns;
   const TensorBase shape = make_tensor(pairs, x1.dtype());
-  const TensorBase a = prepared(x1, shape), b = prepared(x2, shape), g = prepared(grad, shape), d = prepared(distances, shape);
+  const TensorBase a = prepared(x1, shape), b = prepared(x2, shape), g = prepared(grad, shape),
+                   d = prepared(distances, shape);
   const C *ap = a.data_as<C>(), *bp = b.data_as<C>(), *gp = g.data_as<C>(), *dp = d.data_as<C>();
   C* y = out.mutable_data_as<C>();
   parallel_for(0, out.numel() / m, std::max<int64_t>(1, distance_grain / (m * columns)), [&](int64_t begin, int64_t end) {
@@ -134,7 +135,8 @@ void cdist_backward_as(const TensorBase& grad, const TensorBase& x1, const Tenso
     for (int64_t i = begin; i < end; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (int64_t j = 0; j < columns; ++j)
-        add_slope(ap + i * m, bp + (i / rows * columns + j) * m, m, p, gp[i * columns + j], dp[i * columns + j], 1, sums.data());
+        add_slope(ap + i * m, bp + (i / rows * columns + j) * m, m, p, gp[i * columns + j], dp[i * columns + j], 1,
+                  sums.data());
       std::transform(sums.begin(), sums.end(), y + i * m, [](double x) { return static_cast<C>(x); });
     }
   });
@@ -164,8 +166,8 @@ void pdist_backward_as(const TensorBase& grad, const TensorBase& self, double p,
 
 }  // namespace
 
-void cdist_backward(const TensorBase& grad, const TensorBase& x1, const TensorBase& x2, double p, const TensorBase& distances,
-                    const TensorBase& out) {
+void cdist_backward(const TensorBase& grad, const TensorBase& x1, const TensorBase& x2, double p,
+                    const TensorBase& distances, const TensorBase& out) {
   if (out.numel() == 0) return;
   if (x2.size(-2) == 0 || p == 0) return fill(out, Scalar(0));
   check_dtype("_cdist_backward", x1.dtype());
@@ -184,8 +186,8 @@ void pdist_backward(const TensorBase& grad, const TensorBase& self, double p, co
   check_dtype("_pdist_backward", self.dtype());
   for (const TensorBase* t : {&grad, &distances})
     if (t->dtype() != self.dtype() || t->numel() != self.size(0) * (self.size(0) - 1) / 2)
-      throw UserError("_pdist_backward: expected a distance of each pair in self's dtype, found " + std::to_string(t->numel()) +
-                      " of " + std::string(name(t->dtype())));
+      throw UserError("_pdist_backward: expected a distance of each pair in self's dtype, found " +
+                      std::to_string(t->numel()) + " of " + std::string(name(t->dtype())));
   if (self.dtype() == DType::float64)
     pdist_backward_as<double>(grad, self, p, distances, out);
   else

@@ -48,14 +48,15 @@ void slopes_of_rows(const TensorBase& grad, Rows rows, int64_t reduction, const 
 
 void check_class(const char* op, int64_t t, int64_t lowest, int64_t classes) {
   if (t < lowest || t >= classes)
-    throw UserError(std::string(op) + ": target out of range: expected a class below " + std::to_string(classes) + ", found " +
-                    std::to_string(t));
+    throw UserError(std::string(op) + ": target out of range: expected a class below " + std::to_string(classes) +
+                    ", found " + std::to_string(t));
 }
 
 }  // namespace
 
 void multi_margin_loss_backward(const TensorBase& grad, const TensorBase& self, const TensorBase& target, Rows rows,
-                                int64_t p, double margin, const TensorBase& weight, int64_t reduction, const TensorBase& out) {
+                                int64_t p, double margin, const TensorBase& weight, int64_t reduction,
+                                const TensorBase& out) {
   if (target.dtype() != DType::int64) not_implemented("multi_margin_loss_backward_cpu_kernel", target.dtype());
   dispatch_wide("multi_margin_loss_backward_cpu_kernel", self.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -21,7 +21,8 @@ void multilabel_margin_loss(const TensorBase& self, const TensorBase& target, Ro
 
 // Their gradients, times `grad`: of each row, or one number.
 void multi_margin_loss_backward(const TensorBase& grad, const TensorBase& self, const TensorBase& target, Rows rows,
-                                int64_t p, double margin, const TensorBase& weight, int64_t reduction, const TensorBase& out);
+                                int64_t p, double margin, const TensorBase& weight, int64_t reduction,
+                                const TensorBase& out);
 void multilabel_margin_loss_backward(const TensorBase& grad, const TensorBase& self, const TensorBase& target, Rows rows,
                                      int64_t reduction, const TensorBase& is_target, const TensorBase& out);
 
