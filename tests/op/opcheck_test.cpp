@@ -45,7 +45,7 @@ class GoldenTest : public testing::Test {
 
 // The tests' names come from the files, so they are registered before main looks for tests.
 const bool registered = [] {
-  for (const std::string name : {"cases", "guards", "errors"}) {
+  for (const std::string name : {"cases", "guards", "errors", "gradients"}) {
     std::map<std::string, bool> ops;
     const CaseFile& file = golden(name);
     for (size_t i = 0; i < file.size(); ++i) {

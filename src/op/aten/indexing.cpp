@@ -12,6 +12,7 @@
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/index/index.h"
 #include "kernel/cpu/index/scatter.h"
+#include "op/gradient/formulas.h"
 #include "op/gradient/products.h"
 #include "op/gradient/views.h"
 #include "op/rule/indexing.h"
@@ -328,7 +329,7 @@ void register_indexing(Library& aten) {
                 [](const Gradients& g) {
                   return g.flag("accumulate")
                              ? g.grad()
-                             : _unsafe_index_put(g.grad(), g.list("indices"), gradient::zeros_for(g, "values"), false);
+                             : _unsafe_index_put(g.grad(), g.list("indices"), gradient::zeros_of(g, "values"), false);
                 })
       .gradient("values", "indices", [](const Gradients& g) { return _unsafe_index(g.grad(), g.list("indices")); });
   aten.def(
@@ -352,7 +353,7 @@ void register_indexing(Library& aten) {
       .tags(Tag::self_in_out, Tag::strided_out)
       .gradient("self", "", [](const Gradients& g) { return g.grad(); })
       .gradient("source", "index source",
-                [](const Gradients& g) { return gradient::times(gradient::of_index_source(g), g.scalar("alpha")); });
+                [](const Gradients& g) { return gradient::maybe_times(gradient::of_index_source(g), g.scalar("alpha")); });
   aten.def("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .tags(Tag::autocast_promote)
       .compute(index_copy_rule, index_copy_kernel)
@@ -398,8 +399,7 @@ void register_indexing(Library& aten) {
       .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out)
       .gradient("self", "index",
                 [](const Gradients& g) {
-                  return g.flag("accumulate") ? g.grad()
-                                              : put(g.grad(), g["index"], gradient::zeros_for(g, "source"), false);
+                  return g.flag("accumulate") ? g.grad() : put(g.grad(), g["index"], gradient::zeros_of(g, "source"), false);
                 })
       .gradient("source", "index", [](const Gradients& g) { return g.grad().take(g["index"]).reshape(g.sizes("source")); });
   aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")

@@ -8,6 +8,7 @@
 #include "kernel/cpu/gemm/matmul.h"
 #include "kernel/cpu/gemm/outer.h"
 #include "kernel/cpu/not_implemented.h"
+#include "op/gradient/formulas.h"
 #include "op/gradient/products.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -289,7 +290,7 @@ void addr_kernel(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 // Of a summand that was multiplied by beta.
-Tensor of_summand(const Gradients& g) { return gradient::times(g.grad(), g.scalar("beta")); }
+Tensor of_summand(const Gradients& g) { return gradient::maybe_times(g.grad(), g.scalar("beta")); }
 
 // Each batch adds into the same result.
 Tensor for_each_batch(const Gradients& g) {
@@ -528,7 +529,7 @@ void register_matmul(Library& aten) {
           [](const Gradients& g) { return gradient::of_left_batch(for_each_batch(g), g["batch2"], g.scalar("alpha")); })
       .gradient("batch2", "batch1", [](const Gradients& g) {
         const Tensor left = gradient::conj(g["batch1"].transpose(1, 2));
-        return gradient::times(left.bmm(for_each_batch(g)), g.scalar("alpha"));
+        return gradient::maybe_times(left.bmm(for_each_batch(g)), g.scalar("alpha"));
       });
   aten.def("mv(Tensor self, Tensor vec) -> Tensor")
       .compute(
@@ -544,11 +545,12 @@ void register_matmul(Library& aten) {
       .out("addmv.out")
       .tags(Tag::strided_out, Tag::self_in_out)
       .gradient("self", "", of_summand)
-      .gradient(
-          "mat", "vec",
-          [](const Gradients& g) { return gradient::times(g.grad().outer(gradient::conj(g["vec"])), g.scalar("alpha")); })
+      .gradient("mat", "vec",
+                [](const Gradients& g) {
+                  return gradient::maybe_times(g.grad().outer(gradient::conj(g["vec"])), g.scalar("alpha"));
+                })
       .gradient("vec", "mat", [](const Gradients& g) {
-        return gradient::times(gradient::conj(g["mat"].t()).mv(g.grad()), g.scalar("alpha"));
+        return gradient::maybe_times(gradient::conj(g["mat"].t()).mv(g.grad()), g.scalar("alpha"));
       });
   aten.def("dot(Tensor self, Tensor tensor) -> Tensor")
       .compute([](const Tensor& a, const Tensor& b) { return dot_rule("dot", a, b); }, dot_kernel)
@@ -568,11 +570,12 @@ void register_matmul(Library& aten) {
       .out("addr.out")
       .tags(Tag::cast_out)
       .gradient("self", "", of_summand)
-      .gradient(
-          "vec1", "vec2",
-          [](const Gradients& g) { return gradient::times(g.grad().mv(gradient::conj(g["vec2"])), g.scalar("alpha")); })
+      .gradient("vec1", "vec2",
+                [](const Gradients& g) {
+                  return gradient::maybe_times(g.grad().mv(gradient::conj(g["vec2"])), g.scalar("alpha"));
+                })
       .gradient("vec2", "vec1", [](const Gradients& g) {
-        return gradient::times(g.grad().t().mv(gradient::conj(g["vec1"])), g.scalar("alpha"));
+        return gradient::maybe_times(g.grad().t().mv(gradient::conj(g["vec1"])), g.scalar("alpha"));
       });
   aten.def("matmul(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.matmul")

@@ -3,6 +3,7 @@
 #include "calque/op/aten/view_copies.h"
 #include "calque/op/aten/view_gradients.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
 #include "op/gradient/views.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
@@ -146,7 +147,7 @@ Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntLi
 // What was overwritten has no gradient.
 Tensor of_overwritten_slice(const Gradients& g) {
   const auto bound = [&](const char* name) { return g.argument(name).is_none() ? OptSymInt() : OptSymInt(g.sym_int(name)); };
-  return slice_scatter(g.grad(), gradient::zeros_for(g, "src"), g.integer("dim"), bound("start"), bound("end"),
+  return slice_scatter(g.grad(), gradient::zeros_of(g, "src"), g.integer("dim"), bound("start"), bound("end"),
                        g.sym_int("step"));
 }
 Tensor of_written_slice(const Gradients& g) {
@@ -274,7 +275,7 @@ void register_view_copies(Library& aten) {
       .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core)
       .gradient("self", "",
                 [](const Gradients& g) {
-                  return select_scatter(g.grad(), gradient::zeros_for(g, "src"), g.integer("dim"), g.sym_int("index"));
+                  return select_scatter(g.grad(), gradient::zeros_of(g, "src"), g.integer("dim"), g.sym_int("index"));
                 })
       .gradient("src", "", [](const Gradients& g) { return g.grad().select(g.integer("dim"), g.sym_int("index")); });
   aten.def(
@@ -297,7 +298,7 @@ void register_view_copies(Library& aten) {
       .tags(Tag::dense_out, Tag::strided_out)
       .gradient("self", "",
                 [](const Gradients& g) {
-                  return diagonal_scatter(g.grad(), gradient::zeros_for(g, "src"), g.integer("offset"), g.integer("dim1"),
+                  return diagonal_scatter(g.grad(), gradient::zeros_of(g, "src"), g.integer("offset"), g.integer("dim1"),
                                           g.integer("dim2"));
                 })
       .gradient("src", "", [](const Gradients& g) {

@@ -1,4 +1,5 @@
 #include "op/gradient/indexing.h"
+#include "op/gradient/formulas.h"
 
 #include <functional>
 
@@ -31,7 +32,7 @@ Tensor of_index(const Gradients& g) {
 }
 
 Tensor of_indexed_self(const Gradients& g) {
-  return g.flag("accumulate") ? g.grad() : index_put(g.grad(), g.list("indices"), zeros_for(g, "values"), false);
+  return g.flag("accumulate") ? g.grad() : index_put(g.grad(), g.list("indices"), zeros_of(g, "values"), false);
 }
 
 Tensor of_index_select(const Gradients& g) {

@@ -1,4 +1,5 @@
 #include "op/gradient/pooling.h"
+#include "op/gradient/formulas.h"
 
 #include "op/gradient/views.h"
 
@@ -11,7 +12,7 @@ Tensor at_places(const Tensor& plane, const Tensor& indices, int spatial) {
   return plane.contiguous().view(flat).gather(-1, indices.contiguous().view(flat)).view(sizes);
 }
 
-Tensor no_second(const Gradients& g) { return zeros_for(g, "self"); }
+Tensor no_second(const Gradients& g) { return zeros_of(g, "self"); }
 
 std::optional<int64_t> divisor_of(const Gradients& g) {
   const Value& divisor = g.argument("divisor_override");

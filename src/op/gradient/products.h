@@ -5,8 +5,6 @@
 
 namespace calque::gradient {
 
-// t * s; t itself where s is 1.
-Tensor times(const Tensor& t, const Scalar& s);
 // The conjugate; a real tensor itself, without a call.
 Tensor conj(const Tensor& t);
 

@@ -7,7 +7,6 @@
 #include "calque/op/aten/arange.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/view_gradients.h"
-#include "calque/op/aten/zeros.h"
 #include "calque/op/library.h"
 
 namespace calque::gradient {
@@ -154,31 +153,6 @@ Tensor of_as_strided(const Gradients& g) {
     storage.div_(count);  // NaN where the argument does not reach
   }
   return storage.as_strided(self.sizes, self.strides, argument.offset);
-}
-
-// ---- repeat ---------------------------------------------------------------------------------------------------------
-Tensor of_repeat(const Gradients& g) {
-  Tensor grad = g.grad();
-  const SymInts repeats = g.sym_ints("repeats");
-  const SymIntList sizes = g.sizes("self");
-  if (std::any_of(repeats.begin(), repeats.end(), [](SymInt r) { return guard(r == 0); })) return grad.new_zeros(sizes);
-  const size_t ahead = repeats.size() - sizes.size();
-  for (size_t i = 0; i < ahead; ++i) grad = grad.sum({0}, false);
-  SymInts apart;
-  std::vector<int64_t> repeated;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (!guard(repeats[d + ahead] == 1)) {
-      repeated.push_back(static_cast<int64_t>(apart.size()));
-      apart.push_back(repeats[d + ahead]);
-    }
-    apart.push_back(sizes[d]);
-  }
-  return repeated.empty() ? grad : grad.reshape(apart).sum(repeated);
-}
-
-Tensor zeros_for(const Gradients& g, std::string_view argument) {
-  const Meta& m = g.meta(argument);
-  return zeros(m.sizes, m.dtype, Layout::strided, m.device);
 }
 
 }  // namespace calque::gradient

@@ -20,9 +20,5 @@ Tensor of_select(const Gradients& g);
 Tensor of_diagonal(const Gradients& g);
 Tensor of_unfold(const Gradients& g);
 Tensor of_as_strided(const Gradients& g);
-Tensor of_repeat(const Gradients& g);
-
-// Zeros as that argument is.
-Tensor zeros_for(const Gradients& g, std::string_view argument);
 
 }  // namespace calque::gradient
