@@ -56,9 +56,7 @@ std::mutex& accumulators() {
 
 }  // namespace
 
-AccumulateGrad::AccumulateGrad(Tensor leaf) : GradNode(last_sequence), leaf_(std::move(leaf)) {
-  results = {leaf_.meta()};
-}
+AccumulateGrad::AccumulateGrad(Tensor leaf) : GradNode(last_sequence), leaf_(std::move(leaf)) { results = {leaf_.meta()}; }
 
 AccumulateGrad::~AccumulateGrad() {
   const std::lock_guard lock(accumulators());
@@ -96,8 +94,7 @@ void set_history(const Tensor& t, const Ref<GradNode>& node, uint32_t result) {
 
 Tensor forget_history(const Tensor& t) {
   TensorImpl& impl = t.impl();
-  if (impl.base && impl.wants_grad())
-    throw UserError("detach_: can't detach views in place; use detach() instead");
+  if (impl.base && impl.wants_grad()) throw UserError("detach_: can't detach views in place; use detach() instead");
   impl.requires_grad = false;
   impl.is_leaf = true;
   if (impl.history) {
@@ -143,7 +140,8 @@ TensorVector AccumulateGrad::apply(TensorVector grads, const std::vector<bool>&)
     }
   }
   if (state.after_accumulation)
-    for (const GradHooks::OnLeaf& hook : std::vector<GradHooks::OnLeaf>(state.after_accumulation->on_leaves)) hook.run(leaf_);
+    for (const GradHooks::OnLeaf& hook : std::vector<GradHooks::OnLeaf>(state.after_accumulation->on_leaves))
+      hook.run(leaf_);
   return {};
 }
 
@@ -271,9 +269,8 @@ bool OperatorNode::runs(const GradientFormula& formula) const {
 }
 
 bool OperatorNode::keeps_first() const {
-  return gradient_ && std::any_of(gradient_->formulas.begin(), gradient_->formulas.end(), [&](const GradientFormula& f) {
-           return in(f.kept_arguments, 0) && runs(f);
-         });
+  return gradient_ && std::any_of(gradient_->formulas.begin(), gradient_->formulas.end(),
+                                  [&](const GradientFormula& f) { return in(f.kept_arguments, 0) && runs(f); });
 }
 
 std::optional<uint32_t> OperatorNode::first_edge() const {
@@ -339,8 +336,9 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
     };
     if (std::none_of(formula.of.begin(), formula.of.end(), is_wanted)) continue;
     if (released_ && (formula.kept_arguments | formula.kept_results) != 0)
-      throw UserError("Trying to backward through the graph a second time: what " + name() + line_of(site) +
-                      " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
+      throw UserError(
+          "Trying to backward through the graph a second time: what " + name() + line_of(site) +
+          " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
     for (const uint8_t place : formula.of)
@@ -362,7 +360,8 @@ size_t Gradients::index_of(std::string_view name) const {
   const auto& arguments = node_->op_.schema().arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].name == name) return i;
-  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) + "', which is no argument");
+  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) +
+                      "', which is no argument");
 }
 
 Tensor Gradients::grad_or_zeros(size_t i) const {
@@ -383,7 +382,8 @@ Tensor Gradients::operator[](std::string_view name) const {
     place = static_cast<uint8_t>(index_of(name));
   for (const OperatorNode::Kept& k : node_->kept_)
     if (k.place == place) return k.tensor.unpack(*node_);
-  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) + "', which it does not keep");
+  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) +
+                      "', which it does not keep");
 }
 
 const Value& Gradients::argument(std::string_view name) const { return node_->arguments_[index_of(name)]; }

@@ -199,8 +199,7 @@ void register_copying(Library& aten) {
   aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view).no_gradient();
   aten.def("detach_(Tensor(a!) self) -> Tensor(a!)")
       .tags(Tag::left_whole)
-      .own(
-          [](const Tensor& self) { return forget_history(self); }, [](const Tensor& self) { return forget_history(self); })
+      .own([](const Tensor& self) { return forget_history(self); }, [](const Tensor& self) { return forget_history(self); })
       .no_gradient();
   aten.def("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
       .composite([](const Tensor& self, bool requires_grad) -> Tensor { return self.set_requires_grad(requires_grad); });
