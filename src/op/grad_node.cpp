@@ -250,12 +250,13 @@ OperatorNode::OperatorNode(const Operator& op, const OperatorGradient* gradient,
     for (const Tensor& t : tensors) next.push_back(gradient_edge(t));
   };
   for (size_t i = 0; i < args.size(); ++i) tensors_[i].metas = metas_of(tensors_of(args[i]));
-  if (gradient_) {
+  uint64_t differentiated = 0;
+  if (gradient_)
     for (const GradientFormula& formula : gradient_->formulas)
-      for (const uint8_t place : formula.of) add_edges(place);
-  } else {
-    for (size_t i = 0; i < args.size(); ++i) add_edges(i);
-  }
+      for (const uint8_t place : formula.of) differentiated |= uint64_t{1} << place;
+  // In the order of the arguments, whichever order the formulas run in.
+  for (size_t i = 0; i < args.size(); ++i)
+    if (!gradient_ || in(differentiated, i)) add_edges(i);
 }
 
 std::string OperatorNode::name() const { return gradient_ ? gradient_->node_name : "NotImplemented"; }
@@ -369,7 +370,9 @@ Tensor Gradients::grad_or_zeros(size_t i) const {
   const Meta& m = node_->results[i];
   static const Operator& zeros = get_operator("aten::zeros");
   Values sizes(m.sizes.begin(), m.sizes.end());
-  return call(zeros, {calque::list(std::move(sizes))}, {{"dtype", m.dtype}, {"device", m.device}}).to_tensor();
+  return call(zeros, {calque::list(std::move(sizes))},
+              {{"dtype", m.dtype}, {"layout", Layout::strided}, {"device", m.device}})
+      .to_tensor();
 }
 
 TensorVector Gradients::list(std::string_view name) const { return node_->kept(static_cast<uint8_t>(index_of(name))); }
