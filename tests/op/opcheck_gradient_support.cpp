@@ -19,6 +19,22 @@ using Json = nlohmann::json;
 
 namespace {
 
+// The operators that are called, as PyTorch's dispatch modes see them.
+class CallLog final : public Mode {
+ public:
+  ModeSlot slot() const override { return ModeSlot::recorder; }
+  Value call(const Operator& op, const Values& args) override {
+    const bool is_bookkeeping = &op == &detach_ || &op == &alias_;
+    if (!is_bookkeeping) names.push_back(op.name());
+    return call_next(op, args);
+  }
+  std::vector<std::string> names;
+
+ private:
+  const Operator& detach_ = get_operator("aten::detach");
+  const Operator& alias_ = get_operator("aten::alias");
+};
+
 class GradientRun {
  public:
   GradientRun(const CaseFile& file, const Json& entry, const Operator& op, Report& report)
@@ -50,6 +66,7 @@ class GradientRun {
         grad(roots, inputs_, {.grad_outputs = given_, .create_graph = again, .allow_unused = true});
     judge(gradients, entry_.at("gradients"), "gradient", 0);
     if (again) judge_second(gradients);
+    if (entry_.contains("calls")) judge_calls();
     if (entry_.contains("numeric")) judge_differences(gradients);
   }
 
@@ -136,6 +153,23 @@ class GradientRun {
     all.insert(all.end(), given_.begin(), given_.end());
     judge(grad(roots, all, {.grad_outputs = directions, .allow_unused = true}), entry_.at("second"), "second gradient",
           inputs_.size());
+  }
+
+  // Which operators the backward pass calls, in which order.
+  void judge_calls() const {
+    Arguments args = make_arguments(file_, entry_, op_, Data::real);
+    const TensorVector inputs = wanted_of(args);
+    for (const Tensor& t : inputs) t.set_requires_grad();
+    const Values outs = results(std::move(args));
+    TensorVector roots;
+    for (const Json& root : entry_.at("roots")) roots.push_back(outs[root[0].get<size_t>()].to_tensor());
+    CallLog log;
+    const ModeScope scope(log);
+    grad(roots, inputs, {.grad_outputs = given_, .allow_unused = true});
+    const auto expected = entry_.at("calls").get<std::vector<std::string>>();
+    if (log.names != expected)
+      throw Mismatch{fmt::format("the backward pass calls [{}], PyTorch's [{}]", fmt::join(log.names, ", "),
+                                 fmt::join(expected, ", "))};
   }
 
   // The sum of the results by their gradients, with the arguments moved a little.

@@ -90,7 +90,7 @@ def main():
         start = time.time()
         jobs = 1 if len(names) < 20 else os.cpu_count() or 2
         subprocess.run([sys.executable, os.path.join(ROOT, "tools", "opcheck", "make_gradients.py"), "--out", out, "--list", listed,
-                        "--seed", str(args.seed), "--per-op", str(args.per_op or (56 if args.all else 14)), "--jobs", str(jobs)],
+                        "--seed", str(args.seed), "--per-op", str(args.per_op or (80 if args.all else 20)), "--jobs", str(jobs)],
                        check=True, env={**os.environ, "PYTHONHASHSEED": "0"})
         print(f"cases made in {time.time() - start:.0f} s", flush=True)
         files = sorted(os.path.join(out, f) for f in os.listdir(out) if f.startswith("gradients") and f.endswith(".jsonl"))
