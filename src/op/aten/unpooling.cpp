@@ -221,7 +221,7 @@ Tensor of_affine_grid(const Gradients& g) {
   const auto spatial = static_cast<int64_t>(size.size()) - 2;
   const Tensor base = affine_base(g.grad(), size, g.flag("align_corners"));
   const Tensor grad = g.grad().reshape({size[0], base.sym_size(0), spatial});
-  return grad.transpose(1, 2).matmul(base);
+  return base.expand({size[0], base.sym_size(0), spatial + 1}).transpose(1, 2).bmm(grad).transpose(1, 2);
 }
 Meta affine_grid_rule(const Tensor& theta, SymIntList size, bool) {
   const size_t spatial = size.size() - 2;
