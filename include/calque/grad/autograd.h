@@ -33,7 +33,7 @@ struct GradOptions {
   TensorVector grad_outputs = {};  // as BackwardOptions::gradients
   std::optional<bool> retain_graph = std::nullopt;
   bool create_graph = false;
-  bool allow_unused = false;      // an input that no output depends on has an undefined gradient; else a UserError
+  bool allow_unused = false;       // an input that no output depends on has an undefined gradient; else a UserError
   bool materialize_grads = false;  // zeros instead; implies allow_unused
 };
 // The gradients of the inputs, which may be any tensors on the way.
@@ -67,7 +67,7 @@ GradHookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::funct
 // they stay.
 GradHookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorVector(const TensorVector& outputs)> hook);
 GradHookHandle register_hook(const Ref<GradNode>& node,
-                         std::function<TensorVector(const TensorVector& inputs, const TensorVector& outputs)> hook);
+                             std::function<TensorVector(const TensorVector& inputs, const TensorVector& outputs)> hook);
 
 // ---- modes --------------------------------------------------------------------------------------------------------
 class EnableGradGuard : GradModeScope {
@@ -101,7 +101,7 @@ class DetectAnomaly : ContextScope<&ThreadContext::detect_anomaly> {
 //     TensorVector forward(const TensorVector& x) override { save_for_backward({x[0]}); return {x[0] * x[0] * x[0]}; }
 //     TensorVector backward(const TensorVector& g) override { return {g[0] * 3 * saved_tensors()[0] * saved_tensors()[0]}; }
 //   };
-//   Tensor y = apply(std::make_shared<Cube>(), {x})[0];
+//   Tensor y = apply_function(std::make_shared<Cube>(), {x})[0];
 class GradFunction {
  public:
   virtual ~GradFunction() = default;
@@ -112,21 +112,21 @@ class GradFunction {
 
   // For `forward` to say.
   void save_for_backward(TensorVector tensors) { to_save_ = std::move(tensors); }
-  void mark_dirty(TensorVector inputs) { dirty_ = std::move(inputs); }                     // they were written
+  void mark_dirty(TensorVector inputs) { dirty_ = std::move(inputs); }                    // they were written
   void mark_non_differentiable(TensorVector outputs) { constant_ = std::move(outputs); }  // they have no gradient
-  void set_materialize_grads(bool value) { materialize_ = value; }                         // undefined gradients become zeros
+  void set_materialize_grads(bool value) { materialize_ = value; }                        // undefined gradients become zeros
   // For `backward` to ask.
   TensorVector saved_tensors() const;
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
 
  private:
   friend class FunctionNode;
-  friend TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+  friend TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
   TensorVector to_save_, dirty_, constant_;
   bool materialize_ = true;
   std::vector<bool> needs_;
   class FunctionNode* node_ = nullptr;
 };
-TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
 
 }  // namespace calque
