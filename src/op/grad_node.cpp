@@ -352,9 +352,12 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
           " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
-    for (const uint8_t place : formula.of)
+    for (const uint8_t place : formula.of) {
+      // An argument that is None has no edge, but a place in what the formula gives.
+      if (tensors_[place].edges == 0 && !op_.schema().arguments[place].type.list) ++at;
       for (uint32_t i = 0; i < tensors_[place].edges && at < given.size(); ++i, ++at)
         if (wanted[tensors_[place].edge + i]) out[tensors_[place].edge + i] = std::move(given[at]);
+    }
   }
   return out;
 }
