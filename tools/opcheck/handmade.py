@@ -411,6 +411,7 @@ def ctc_gradients():
         probs, labels = f(6, 2, 5).log_softmax(2), i(5, 2, 3, low=1)
         loss, alpha = torch.ops.aten._ctc_loss(probs, labels, lengths, targets, 0, True)
         out += [([f(2), probs, labels, lengths, targets, loss, alpha, 0, zero], {}) for zero in (True, False)]
+    return out
 
 
 def weight_norm_backward():
@@ -448,8 +449,6 @@ def attention_backward():
         mask = f(5, 7) if masked else None
         o, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask)
         out.append(([f(2, heads, 5, 8), q, k, v, o, lse, 0.0, causal], {"attn_mask": mask} if masked else {}))
-
-
     return out
 
 
@@ -461,8 +460,6 @@ TABLE = {
     "aten::_embedding_bag_backward": bag_backward, "aten::_embedding_bag_dense_backward": lambda: bag_backward(True),
     "aten::_embedding_bag_per_sample_weights_backward": bag_weights_backward,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_backward,
-
-
     "aten::_grouped_mm": grouped_products,
     "aten::view": reshapes, "aten::reshape": reshapes, "aten::expand": expands,
     "aten::fill.Tensor": fills,
