@@ -386,6 +386,34 @@ def grouped_products():
     return out
 
 
+def shrink_gradients():
+    return [([f(*s), f(*s), v], {}) for s in ((3, 4), (5,), (), (0, 3)) for v in (0.5, 0.0, 2)]
+
+
+def margin_gradients():
+    out = []
+    for reduction in (0, 1, 2):
+        for p in (1, 2):
+            grad = f(5) if reduction == 0 else f()
+            out.append(([grad, f(5, 4), i(4, 5), p, 1.0, f(4).abs() if p == 1 else None, reduction], {}))
+    return out
+
+
+def multilabel_gradients():
+    target = torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 0, 0, 0]])
+    flags = torch.ops.aten.multilabel_margin_loss_forward(f(3, 4), target, 0)[1]
+    return [([f(3) if r == 0 else f(), f(3, 4), target, r, flags], {}) for r in (0, 1, 2)]
+
+
+def ctc_gradients():
+    out = []
+    for lengths, targets in (((6, 6), (3, 2)), ((6, 4), (1, 3)), ((5, 3), (0, 2))):
+        probs, labels = f(6, 2, 5).log_softmax(2), i(5, 2, 3, low=1)
+        loss, alpha = torch.ops.aten._ctc_loss(probs, labels, lengths, targets, 0, True)
+        out += [([f(2), probs, labels, lengths, targets, loss, alpha, 0, zero], {}) for zero in (True, False)]
+    return out
+
+
 def weight_norm_backward():
     out = []
     for shape in ((3, 4), (5, 2, 3)):
@@ -425,6 +453,9 @@ def attention_backward():
 
 
 TABLE = {
+    "aten::softshrink_backward": shrink_gradients, "aten::hardshrink_backward": shrink_gradients,
+    "aten::multi_margin_loss_backward": margin_gradients, "aten::multilabel_margin_loss_backward": multilabel_gradients,
+    "aten::_ctc_loss_backward": ctc_gradients,
     "aten::_weight_norm_interface_backward": weight_norm_backward,
     "aten::_embedding_bag_backward": bag_backward, "aten::_embedding_bag_dense_backward": lambda: bag_backward(True),
     "aten::_embedding_bag_per_sample_weights_backward": bag_weights_backward,
