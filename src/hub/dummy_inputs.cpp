@@ -262,7 +262,7 @@ std::vector<DummyInput> DummyInputs::make(const std::string& name, const std::ve
   if (contains(name, "visual_pos")) return one(with(regions, {fixed(config_.integer("visual_pos_dim"))}));
   if (contains(name, "inputs_embeds")) return one(with(ids, {fixed(embedding_size())}));
   if (contains(name, "inputs")) return one(ids);
-  if (contains(name, "input_values")) return one({batch, samples});
+  if (contains(name, "input_values")) return one({batch, samples.size != 0 ? samples : draw(10000, 20000)});
   if (name == "attention_mask" && samples.size != 0) return one({batch, samples}, DType::int64);
   if (contains(name, "mask")) {
     const bool has_cache = std::ranges::find(all, "past_key_values") != all.end();
