@@ -201,7 +201,7 @@ void add_trace(CLI::App& app) {
   command->add_option("--level", o->level, "aten: operators; fx: what was written")
       ->check(one_of({"aten", "fx"}))
       ->capture_default_str();
-  command->add_option("--input-names", o->input_names,
+  command->add_option("--input-names,--inputs-names", o->input_names,
                       "of a model folder, at level fx: what the graph takes, as input_ids,attention_mask,labels");
   command->add_flag(
       "--check", o->check,
