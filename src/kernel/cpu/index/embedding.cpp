@@ -256,6 +256,10 @@ std::vector<double> bag_factors(const BagGradient& b, const int64_t* index, cons
       ++sizes[static_cast<size_t>(bag[i])];
   }
   if (b.scale_by_frequency) counts = bag_frequencies(index, bag.size());
+  if (b.bag_size.numel() == static_cast<int64_t>(sizes.size()) && b.mode == BagMode::mean) {
+    const TensorBase given = as_index(b.bag_size, b.bag_size.sizes());
+    std::copy_n(given.data_as<int64_t>(), sizes.size(), sizes.begin());
+  }
   const TensorBase weights =
       b.per_sample_weights.defined() ? contiguous_as(b.per_sample_weights, DType::float64) : b.per_sample_weights;
   if (weights.defined())
@@ -285,9 +289,12 @@ void embedding_bag_backward(const BagGradient& b, const TensorBase& out) {
   const TensorBase places = largest ? as_index(b.max_indices, b.grad.sizes()) : TensorBase();
   if (largest)
     for (int64_t i = 0; i < places.numel(); ++i) checked("_embedding_bag_backward", places.data_as<int64_t>()[i], rows);
-  std::vector<bool> filled(static_cast<size_t>(bags));
-  for (size_t i = 0; i < bag.size(); ++i)
-    if (at[i] != b.padding_idx) filled[static_cast<size_t>(bag[i])] = true;
+  // A bag of which nothing counts has no largest row.
+  std::vector<bool> filled(static_cast<size_t>(bags), true);
+  if (largest && b.bag_size.numel() == bags) {
+    const TensorBase given = as_index(b.bag_size, b.bag_size.sizes());
+    for (int64_t i = 0; i < bags; ++i) filled[static_cast<size_t>(i)] = given.data_as<int64_t>()[i] != 0;
+  }
   float_or_double(wide, [&](auto tag) {
     using W = typename decltype(tag)::type;
     const W* g = from.data_as<W>();
