@@ -372,14 +372,14 @@ void register_activation_backward(Library& aten) {
       .gradient("self", "grad_output self", softplus_twice);
   aten.def("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
       .python("torch._C._nn.softshrink_backward")
-      .compute(slope_rule<"softshrink_backward", Scalar>, slope_by_number<Slope::shrink>)
+      .compute(slope_rule<"softshrink_backward", Scalar>, slope_by_number<Slope::softshrink>)
       .out("softshrink_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
       .gradient("grad_output", "self",
                 [](const Gradients& g) { return softshrink_backward(g.grad(), g["self"], g.scalar("lambd")); })
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor")
-      .compute(slope_rule<"hardshrink_backward", Scalar>, slope_by_number<Slope::shrink>)
+      .compute(slope_rule<"hardshrink_backward", Scalar>, slope_by_number<Slope::hardshrink>)
       .out("hardshrink_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
       .gradient("grad_out", "self",

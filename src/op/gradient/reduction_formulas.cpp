@@ -118,7 +118,7 @@ namespace {
 
 // The product of all others, from both sides: zeros do no harm.
 Tensor product_of_others(const Tensor& grad, const Tensor& input, int64_t dim) {
-  if (guard_or(input.sym_numel() == 0, false)) return zeros_like(input);
+  if (guard_or(input.sym_numel() == 0, false)) return grad.expand_as(input);
   const SymInt n = input.sym_size(dim);
   if (guard_or(n == 1, false)) return grad;
   SymInts one(input.sym_sizes().begin(), input.sym_sizes().end());

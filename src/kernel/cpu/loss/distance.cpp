@@ -169,7 +169,7 @@ void pdist_backward_as(const TensorBase& grad, const TensorBase& self, double p,
 void cdist_backward(const TensorBase& grad, const TensorBase& x1, const TensorBase& x2, double p,
                     const TensorBase& distances, const TensorBase& out) {
   if (out.numel() == 0) return;
-  if (x2.size(-2) == 0 || p == 0) return fill(out, Scalar(0));
+  if (x2.size(-2) == 0 || p == 0 || grad.numel() == 0) return fill(out, Scalar(0));
   check_dtype("_cdist_backward", x1.dtype());
   for (const TensorBase* t : {&grad, &x2, &distances})
     if (t->dtype() != x1.dtype()) not_implemented("_cdist_backward", t->dtype());
