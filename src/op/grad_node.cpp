@@ -170,6 +170,9 @@ std::string line_of(const CallSite& site) {
 
 }  // namespace
 
+// The same under a trace, which has a call for it, as PyTorch's traces do.
+static Tensor without_history(const Tensor& t) { return modes_active() ? t.detach() : bare(t); }
+
 SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result) : result_(result), own_result_(own_result) {
   if (!tensor.defined()) return;
   version_ = tensor.version();
@@ -178,11 +181,11 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result)
     hooks_ = *hooks[hooks.size() - 1];
     if (hooks_) {
       if (!own_result) edge_ = gradient_edge(tensor);
-      packed_ = hooks_->pack(own_result ? bare(tensor) : tensor);
+      packed_ = hooks_->pack(own_result ? without_history(tensor) : tensor);
       return;
     }
   }
-  tensor_ = own_result ? bare(tensor) : tensor;
+  tensor_ = own_result ? without_history(tensor) : tensor;
 }
 
 Tensor SavedTensor::unpack(GradNode& keeper) const {
@@ -202,7 +205,11 @@ Tensor SavedTensor::unpack(GradNode& keeper) const {
         " instead. Hint: clone() it before it is written, or write the operation without the underscore");
   }
   if (!own_result_ && !edge_) return tensor;
-  Tensor out = bare(tensor);
+  Tensor out;
+  {
+    const BelowAutograd below;
+    out = without_history(tensor);
+  }
   if (own_result_)
     set_history(out, Ref<GradNode>::share(&keeper), result_);
   else
