@@ -33,6 +33,17 @@ bool broadcasts_to(SymIntList sizes, SymIntList wider) {
   return true;
 }
 
+Tensor summed_to(const Tensor& g, SymIntList sizes) {
+  const SymIntList from = g.sym_sizes();
+  const size_t ahead = from.size() - sizes.size();
+  std::vector<int64_t> dims;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (i < ahead || (guard_or(sizes[i - ahead] == 1, false) && !guard_or(from[i] == 1, false)))
+      dims.push_back(static_cast<int64_t>(i));
+  const Tensor sum = dims.empty() ? g : g.sum(dims, true);
+  return ahead > 0 ? sum.view(sizes) : sum;
+}
+
 // What goes into an input of a node looks like the result that it is the gradient of.
 Tensor fitted(const Tensor& given, const Meta& wanted, const GradNode& from, size_t i) {
   if (!given.defined() || wanted.undefined) return given;
@@ -43,7 +54,7 @@ Tensor fitted(const Tensor& given, const Meta& wanted, const GradNode& from, siz
   if (!equal_sizes(g.sym_sizes(), wanted.sizes)) {
     if (!broadcasts_to(wanted.sizes, g.sym_sizes()))
       fail("got sizes " + str(g.sym_sizes()) + ", but expected sizes compatible with " + str(SymIntList(wanted.sizes)));
-    g = g.sum_to_size(wanted.sizes);
+    g = summed_to(g, wanted.sizes);
   }
   if (g.dtype() != wanted.dtype) {
     if (!is_floating(g.dtype()) && !is_complex(g.dtype()))

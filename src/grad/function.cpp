@@ -10,7 +10,7 @@ namespace calque {
 
 class FunctionNode final : public GradNode {
  public:
-  FunctionNode(std::shared_ptr<Function> function, const TensorVector& inputs) : function_(std::move(function)) {
+  FunctionNode(std::shared_ptr<GradFunction> function, const TensorVector& inputs) : function_(std::move(function)) {
     for (const Tensor& t : inputs) next.push_back(gradient_edge(t));
   }
   std::string name() const override { return function_->name() + "Backward"; }
@@ -57,18 +57,18 @@ class FunctionNode final : public GradNode {
   }
 
  private:
-  friend TensorVector apply(const std::shared_ptr<Function>& function, const TensorVector& inputs);
-  std::shared_ptr<Function> function_;
+  friend TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+  std::shared_ptr<GradFunction> function_;
   std::vector<SavedTensor> kept_;
   bool released_ = false;
 };
 
-TensorVector Function::saved_tensors() const {
+TensorVector GradFunction::saved_tensors() const {
   if (!node_) throw UserError("saved_tensors: there are none before the function was called");
   return node_->saved();
 }
 
-TensorVector apply(const std::shared_ptr<Function>& function, const TensorVector& inputs) {
+TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs) {
   const auto is_in = [](const TensorVector& list, const Tensor& t) {
     return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.defined() && x.is_same(t); });
   };

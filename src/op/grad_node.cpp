@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/mode.h"
 #include "calque/op/owner.h"
 #include "op/well_known.h"
@@ -106,6 +108,45 @@ Tensor forget_history(const Tensor& t) {
     state.result = 0;
   }
   return t;
+}
+
+namespace {
+
+bool same_strides(const Tensor& a, const Tensor& b) { return str(a.sym_strides()) == str(b.sym_strides()); }
+
+// A gradient lies in memory as its leaf does.
+Tensor laid_out_as(const Tensor& leaf, const Tensor& g) {
+  const SymIntList sizes = leaf.sym_sizes(), strides = leaf.sym_strides();
+  return g.new_empty_strided(sizes, strides).copy_(g);
+}
+
+}  // namespace
+
+TensorVector AccumulateGrad::apply(TensorVector grads, const std::vector<bool>&) {
+  if (!grads[0].defined()) return {};
+  GradState& state = grad_state(leaf_);
+  {
+    const std::lock_guard lock(state.adding);
+    Tensor g = std::move(grads[0]);
+    if (!state.grad.defined()) {
+      // A gradient that nobody else holds becomes the leaf's own.
+      const bool alone = g.use_count() == 1 && g.storage().use_count() == 1 && !g.storage()->is_borrowed();
+      const bool fits = !leaf_.is_non_overlapping_and_dense() || same_strides(g, leaf_);
+      if (!grad_enabled() && ((alone && fits) || g.is_fake()))
+        state.grad = g;
+      else if (fits || g.is_fake())
+        state.grad = g.clone();
+      else
+        state.grad = laid_out_as(leaf_, g);
+    } else if (!grad_enabled()) {
+      state.grad.add_(g);
+    } else {
+      state.grad = state.grad.add(g);
+    }
+  }
+  if (state.after_accumulation)
+    for (const GradHooks::OnLeaf& hook : std::vector<GradHooks::OnLeaf>(state.after_accumulation->on_leaves)) hook.run(leaf_);
+  return {};
 }
 
 // ---- kept tensors --------------------------------------------------------------------------------------------------

@@ -47,10 +47,10 @@ void retain_grad(const Tensor& t);  // of a tensor that is no leaf: a pass leave
 
 // ---- hooks --------------------------------------------------------------------------------------------------------
 // Takes a hook away again. Going out of scope does not.
-class HookHandle {
+class GradHookHandle {
  public:
-  HookHandle() = default;
-  explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
+  GradHookHandle() = default;
+  explicit GradHookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
   void remove() {
     if (remove_) remove_();
     remove_ = nullptr;
@@ -60,13 +60,13 @@ class HookHandle {
   std::function<void()> remove_;
 };
 // Runs with the tensor's gradient; what it gives takes its place, unless it is undefined.
-HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor& grad)> hook);
+GradHookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor& grad)> hook);
 // Runs when a pass has added into the leaf's grad().
-HookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<void(const Tensor& leaf)> hook);
+GradHookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<void(const Tensor& leaf)> hook);
 // Before the node goes back, with the gradients of its results, and after it, with those of its inputs and results. Nothing given:
 // they stay.
-HookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorVector(const TensorVector& outputs)> hook);
-HookHandle register_hook(const Ref<GradNode>& node,
+GradHookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorVector(const TensorVector& outputs)> hook);
+GradHookHandle register_hook(const Ref<GradNode>& node,
                          std::function<TensorVector(const TensorVector& inputs, const TensorVector& outputs)> hook);
 
 // ---- modes --------------------------------------------------------------------------------------------------------
@@ -97,15 +97,15 @@ class DetectAnomaly : ContextScope<&ThreadContext::detect_anomaly> {
 
 // ---- functions with a gradient of the user's ------------------------------------------------------------------------
 //
-//   struct Cube : Function {
+//   struct Cube : GradFunction {
 //     TensorVector forward(const TensorVector& x) override { save_for_backward({x[0]}); return {x[0] * x[0] * x[0]}; }
 //     TensorVector backward(const TensorVector& g) override { return {g[0] * 3 * saved_tensors()[0] * saved_tensors()[0]}; }
 //   };
 //   Tensor y = apply(std::make_shared<Cube>(), {x})[0];
-class Function {
+class GradFunction {
  public:
-  virtual ~Function() = default;
-  virtual std::string name() const { return "Function"; }
+  virtual ~GradFunction() = default;
+  virtual std::string name() const { return "GradFunction"; }
   virtual TensorVector forward(const TensorVector& inputs) = 0;
   // One gradient for each input; undefined ones where there is none.
   virtual TensorVector backward(const TensorVector& grad_outputs) = 0;
@@ -121,12 +121,12 @@ class Function {
 
  private:
   friend class FunctionNode;
-  friend TensorVector apply(const std::shared_ptr<Function>& function, const TensorVector& inputs);
+  friend TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
   TensorVector to_save_, dirty_, constant_;
   bool materialize_ = true;
   std::vector<bool> needs_;
   class FunctionNode* node_ = nullptr;
 };
-TensorVector apply(const std::shared_ptr<Function>& function, const TensorVector& inputs);
+TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
 
 }  // namespace calque

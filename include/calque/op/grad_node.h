@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "calque/base/call_site.h"
+#include "calque/base/thread_context.h"
 #include "calque/op/gradient.h"
+#include "calque/op/operator.h"
 
 namespace calque {
 

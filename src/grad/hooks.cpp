@@ -1,52 +1,11 @@
-// Leaves: where gradients are added up, and the hooks of tensors and nodes.
+// What a user asks of leaves, and the hooks of tensors and nodes.
 #include <algorithm>
 
 #include "calque/base/error.h"
 #include "calque/grad/autograd.h"
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/mode.h"
 
 namespace calque {
-
-namespace {
-
-bool same_strides(const Tensor& a, const Tensor& b) { return str(a.sym_strides()) == str(b.sym_strides()); }
-
-// A gradient lies in memory as its leaf does.
-Tensor laid_out_as(const Tensor& leaf, const Tensor& g) {
-  const SymIntList sizes = leaf.sym_sizes(), strides = leaf.sym_strides();
-  return g.new_empty_strided(sizes, strides).copy_(g);
-}
-
-}  // namespace
-
-TensorVector AccumulateGrad::apply(TensorVector grads, const std::vector<bool>&) {
-  if (!grads[0].defined()) return {};
-  GradState& state = grad_state(leaf_);
-  {
-    const std::lock_guard lock(state.adding);
-    Tensor g = std::move(grads[0]);
-    if (!state.grad.defined()) {
-      // A gradient that nobody else holds becomes the leaf's own.
-      const bool alone = g.use_count() == 1 && g.storage().use_count() == 1 && !g.storage()->is_borrowed();
-      const bool fits = !leaf_.is_non_overlapping_and_dense() || same_strides(g, leaf_);
-      if (!grad_enabled() && ((alone && fits) || g.is_fake()))
-        state.grad = g;
-      else if (fits || g.is_fake())
-        state.grad = g.clone();
-      else
-        state.grad = laid_out_as(leaf_, g);
-    } else if (!grad_enabled()) {
-      state.grad.add_(g);
-    } else {
-      state.grad = state.grad.add(g);
-    }
-  }
-  if (state.after_accumulation)
-    for (const GradHooks::OnLeaf& hook : std::vector<GradHooks::OnLeaf>(state.after_accumulation->on_leaves)) hook.run(leaf_);
-  return {};
-}
 
 Tensor grad_of(const Tensor& leaf) {
   const GradState* state = leaf.defined() ? find_grad_state(leaf) : nullptr;
@@ -83,8 +42,8 @@ void zero_grad(const TensorVector& leaves, bool set_to_none) {
 namespace {
 
 template <class Hook>
-HookHandle handle_of(const std::shared_ptr<GradHooks>& hooks, std::vector<Hook> GradHooks::* list, uint64_t id) {
-  return HookHandle([weak = std::weak_ptr<GradHooks>(hooks), list, id] {
+GradHookHandle handle_of(const std::shared_ptr<GradHooks>& hooks, std::vector<Hook> GradHooks::* list, uint64_t id) {
+  return GradHookHandle([weak = std::weak_ptr<GradHooks>(hooks), list, id] {
     if (const auto there = weak.lock()) std::erase_if((*there).*list, [&](const Hook& hook) { return hook.id == id; });
   });
 }
@@ -105,7 +64,7 @@ void retain_grad(const Tensor& t) {
                              }});
 }
 
-HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook) {
+GradHookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook) {
   if (!t.requires_grad()) throw UserError("cannot register a hook on a tensor that doesn't require gradient");
   const Ref<GradNode> node = grad_fn(t);
   GradState& state = grad_state(t);
@@ -116,7 +75,7 @@ HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> h
   return handle_of(hooks, &GradHooks::on_tensors, id);
 }
 
-HookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
+GradHookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
   if (!leaf.requires_grad())
     throw UserError("cannot register a hook on a tensor that doesn't require gradient");
   if (grad_fn(leaf)) throw UserError("post accumulate grad hooks cannot be registered on non-leaf tensors");
@@ -128,14 +87,14 @@ HookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<
   return handle_of(hooks, &GradHooks::on_leaves, id);
 }
 
-HookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorVector(const TensorVector&)> hook) {
+GradHookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorVector(const TensorVector&)> hook) {
   const std::shared_ptr<GradHooks> hooks = node->shared_hooks();
   const uint64_t id = hooks->next_id++;
   hooks->before.push_back({id, std::move(hook)});
   return handle_of(hooks, &GradHooks::before, id);
 }
 
-HookHandle register_hook(const Ref<GradNode>& node,
+GradHookHandle register_hook(const Ref<GradNode>& node,
                          std::function<TensorVector(const TensorVector&, const TensorVector&)> hook) {
   const std::shared_ptr<GradHooks> hooks = node->shared_hooks();
   const uint64_t id = hooks->next_id++;
