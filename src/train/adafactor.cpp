@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/train/optimizer.h"
 #include "train/optimizer_support.h"
 
@@ -28,7 +29,9 @@ Tensor mean_square(const Tensor& grad, int64_t dim) {
   return grad.norm(Scalar(2), {dim}, true).square_().div_(Scalar(grad.size(dim)));
 }
 
-Tensor root_mean_square(const Tensor& t) { return t.norm(Scalar(2)) / Scalar(std::pow(static_cast<double>(t.numel()), 0.5)); }
+Tensor root_mean_square(const Tensor& t) {
+  return t.norm(Scalar(2)) / Scalar(std::pow(static_cast<double>(t.numel()), 0.5));
+}
 
 // torch.finfo(dtype).eps
 double epsilon(DType d) {
@@ -57,7 +60,8 @@ void Adafactor::check(const NamedValues& o) const {
   if (!(o.number("lr") >= 0)) refuse("Learning rate should be >= 0 but is: ", o.number("lr"));
   if (!(o.number("beta2_decay") <= 0)) refuse("beta2_decay should be <= 0 but is: ", o.number("beta2_decay"));
   const Value& eps = o.at("eps");
-  if (!eps.is_sequence() || eps.to_items().size() != 2) throw UserError("Adafactor: \"eps\" must be two numbers, found " + eps.str());
+  if (!eps.is_sequence() || eps.to_items().size() != 2)
+    throw UserError("Adafactor: \"eps\" must be two numbers, found " + eps.str());
   if (!eps.to_items()[0].is_none() && !(eps.to_items()[0].to_float() >= 0))
     refuse("epsilon1 should be >= 0 but is: ", eps.to_items()[0].to_float());
   if (!(eps.to_items()[1].to_float() >= 0)) refuse("epsilon2 should be >= 0 but is: ", eps.to_items()[1].to_float());

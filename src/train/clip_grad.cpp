@@ -27,9 +27,10 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, bool
   for (const Tensor& t : tensors) norms.push_back(linalg_vector_norm(t, Scalar(norm_type)));
   Tensor total = linalg_vector_norm(stack(norms), Scalar(norm_type));
   if (error_if_nonfinite && !std::isfinite(total.item<double>()))
-    throw UserError("The total norm of order " + Value(norm_type).str() +
-                    " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the "
-                    "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`");
+    throw UserError(
+        "The total norm of order " + Value(norm_type).str() +
+        " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the "
+        "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`");
   return total;
 }
 

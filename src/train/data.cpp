@@ -63,14 +63,15 @@ TrainTask train_task_of(const PretrainedModel& model) {
   if (const ModelClass* found = model_registry().find_class(model.class_name()))
     for (const NamedTask& task : named_tasks)
       if (std::ranges::find(found->tasks, task.of_class) != found->tasks.end()) return task.task;
-  throw UserError(model.class_name() + " is no class for causal-lm, masked-lm, seq2seq-lm or classification; take another class of "
-                                       "this architecture (calque models shows them)");
+  throw UserError(model.class_name() +
+                  " is no class for causal-lm, masked-lm, seq2seq-lm or classification; take another class of "
+                  "this architecture (calque models shows them)");
 }
 
 // ---- examples -------------------------------------------------------------------------------------------------------------
 
-TrainData::TrainData(const PretrainedModel& model, const Tokenizer& tokenizer, std::span<const TrainText> texts, TrainTask task,
-                     std::optional<size_t> max_length)
+TrainData::TrainData(const PretrainedModel& model, const Tokenizer& tokenizer, std::span<const TrainText> texts,
+                     TrainTask task, std::optional<size_t> max_length)
     : model_(model), task_(task) {
   const std::optional<size_t> most = longest_input(model, tokenizer);
   max_length_ = max_length && most ? std::min(*max_length, *most) : max_length.value_or(most.value_or(0));
@@ -228,7 +229,8 @@ ModelInputs TrainData::batch(std::span<const size_t> rows, uint64_t noise) const
   }
   const bool padded = std::ranges::any_of(rows, [&](size_t row) { return examples_[row].ids.size() < width; });
   if (padded && !takes_mask_ && task_ != TrainTask::causal_lm)
-    throw UserError(model_.class_name() + " takes no attention_mask, so that padding would count as text; train with a batch size of 1");
+    throw UserError(model_.class_name() +
+                    " takes no attention_mask, so that padding would count as text; train with a batch size of 1");
   std::vector<int64_t> ids, mask, types, labels;
   for (const size_t row : rows) {
     const Example& example = examples_[row];

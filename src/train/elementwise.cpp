@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/train/optimizer.h"
 #include "kernel/cpu/optim/update.h"
 #include "train/optimizer_support.h"
@@ -28,8 +28,9 @@ Tensor in_order_of(const Tensor& like, const Tensor& values) {
 
 void check_sizes(const Tensor& param, const Tensor& state) {
   if (str(state.sym_sizes()) != str(param.sym_sizes()) || state.dtype() != param.dtype())
-    throw UserError("optimizer step: a state has sizes " + str(state.sym_sizes()) + " and dtype " + std::string(name(state.dtype())) +
-                    ", its parameter " + str(param.sym_sizes()) + " and " + std::string(name(param.dtype())));
+    throw UserError("optimizer step: a state has sizes " + str(state.sym_sizes()) + " and dtype " +
+                    std::string(name(state.dtype())) + ", its parameter " + str(param.sym_sizes()) + " and " +
+                    std::string(name(param.dtype())));
 }
 
 Tensor zero_step() { return tensor_of<float>({0.0F}, {1}).reshape({}); }
@@ -56,8 +57,8 @@ void refuse_unsupported(const NamedValues& options) {
 }  // namespace optim
 
 void ElementwiseOptimizer::update(std::vector<Target>& targets) {
-  std::vector<kernel::UpdatePart> parts[2];             // without and with rounding
-  std::vector<std::pair<Tensor, Tensor>> copied_back;   // of parameters with holes
+  std::vector<kernel::UpdatePart> parts[2];            // without and with rounding
+  std::vector<std::pair<Tensor, Tensor>> copied_back;  // of parameters with holes
   for (const Target& target : targets) {
     Part part;
     prepare(target, part);

@@ -45,7 +45,8 @@ struct Axes {
 };
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {
-  return "<text x=\"" + number_text(x) + "\" y=\"" + number_text(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(text) + "</text>\n";
+  return "<text x=\"" + number_text(x) + "\" y=\"" + number_text(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(text) +
+         "</text>\n";
 }
 
 template <class Point>
@@ -58,7 +59,8 @@ std::string line_of(const std::vector<Point>& points, const Axes& axes, const ch
 
 }  // namespace
 
-std::string loss_curve_svg(const std::vector<TrainStep>& steps, const std::vector<Evaluation>& evaluations, const std::string& title) {
+std::string loss_curve_svg(const std::vector<TrainStep>& steps, const std::vector<Evaluation>& evaluations,
+                           const std::string& title) {
   Axes axes{1, 0, 1};
   bool first = true;
   const auto see = [&](int64_t step, double loss) {
@@ -73,8 +75,9 @@ std::string loss_curve_svg(const std::vector<TrainStep>& steps, const std::vecto
   const double margin = (axes.most - axes.least) * 0.05;
   axes.least -= margin, axes.most += margin;
 
-  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"860\" height=\"420\" viewBox=\"0 0 860 420\" "
-                    "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"860\" height=\"420\" fill=\"white\"/>\n";
+  std::string out =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"860\" height=\"420\" viewBox=\"0 0 860 420\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"860\" height=\"420\" fill=\"white\"/>\n";
   out += "<g font-size=\"15\">" + text_at(left, 26, "start", title) + "</g>\n";
   const double distance = tick_distance(axes.most - axes.least);
   for (double loss = std::ceil(axes.least / distance) * distance; loss <= axes.most; loss += distance) {

@@ -7,7 +7,7 @@
 #include "calque/file/pickle.h"
 #include "calque/grad/autograd.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 
 namespace calque {
 
@@ -176,8 +176,8 @@ NamedValues Optimizer::load_state(const Tensor& param, const Value& state, const
       out.set(name, given.clone());
     } else if (given.dim() > 0 && given.dim() == param.dim() && given.numel() == param.numel()) {
       if (str(given.sym_sizes()) != str(param.sym_sizes()))
-        throw UserError(where + ", \"" + name + "\": expected sizes " + str(param.sym_sizes()) + " as the parameter's, found " +
-                        str(given.sym_sizes()));
+        throw UserError(where + ", \"" + name + "\": expected sizes " + str(param.sym_sizes()) +
+                        " as the parameter's, found " + str(given.sym_sizes()));
       out.set(name, zeros_like(param).copy_(given));  // in the parameter's order of memory
     } else {
       out.set(name, given.to(param.dtype(), false, true));
@@ -207,9 +207,10 @@ void Optimizer::load_state_dict(const Value& state) {
   for (size_t i = 0; i < saved.size(); ++i) {
     const Value* params = saved[i].to_dict().find("params");
     if (!params || !params->is_sequence() || params->to_items().size() != groups[i].params.size())
-      throw UserError(who + "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: group " +
-                      std::to_string(i) + " has " + std::to_string(groups[i].params.size()) + " parameters, the loaded one " +
-                      (params && params->is_sequence() ? std::to_string(params->to_items().size()) : "none"));
+      throw UserError(
+          who + "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: group " +
+          std::to_string(i) + " has " + std::to_string(groups[i].params.size()) + " parameters, the loaded one " +
+          (params && params->is_sequence() ? std::to_string(params->to_items().size()) : "none"));
     for (size_t p = 0; p < groups[i].params.size(); ++p) by_number[params->to_items()[p].to_int()] = groups[i].params[p];
     NamedValues options = defaults_;
     for (const auto& [key, value] : saved[i].to_dict().items) {
@@ -227,8 +228,7 @@ void Optimizer::load_state_dict(const Value& state) {
   std::unordered_map<const TensorImpl*, NamedValues> states;
   for (const auto& [key, value] : given_states->to_dict().items) {
     const auto it = by_number.find(key.to_int());
-    if (it == by_number.end())
-      throw UserError(who + "state of parameter " + key.str() + ", which is in none of the groups");
+    if (it == by_number.end()) throw UserError(who + "state of parameter " + key.str() + ", which is in none of the groups");
     states[&it->second.impl()] = load_state(it->second, value, who + "state of parameter " + key.str());
   }
   groups_ = std::move(groups);

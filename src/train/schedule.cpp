@@ -9,14 +9,16 @@ namespace calque {
 
 // ---- what all have --------------------------------------------------------------------------------------------------------
 
-LRScheduler::LRScheduler(Optimizer& optimizer, NamedValues settings) : settings_(std::move(settings)), optimizer_(&optimizer) {
+LRScheduler::LRScheduler(Optimizer& optimizer, NamedValues settings)
+    : settings_(std::move(settings)), optimizer_(&optimizer) {
   for (ParamGroup& group : optimizer.param_groups()) {
     if (!group.options.find("initial_lr")) group.options.set("initial_lr", group.options.at("lr"));
     base_lrs_.push_back(group.options.number("initial_lr"));
   }
 }
 
-LRScheduler::LRScheduler(Optimizer& optimizer, NamedValues settings, Rule rule) : LRScheduler(optimizer, std::move(settings)) {
+LRScheduler::LRScheduler(Optimizer& optimizer, NamedValues settings, Rule rule)
+    : LRScheduler(optimizer, std::move(settings)) {
   rule_ = std::move(rule);
   set_rates(true);
 }
@@ -30,7 +32,8 @@ void LRScheduler::set_rates(bool initial) {
                     std::to_string(groups.size()) + " now");
   ++step_count_;
   ++last_epoch_;
-  for (size_t i = 0; i < groups.size(); ++i) groups[i].set_lr(rule_(settings_, {last_epoch_, initial, base_lrs_[i], groups[i]}));
+  for (size_t i = 0; i < groups.size(); ++i)
+    groups[i].set_lr(rule_(settings_, {last_epoch_, initial, base_lrs_[i], groups[i]}));
   remember_lr();
 }
 
@@ -83,7 +86,8 @@ void LRScheduler::load_state_dict(const Value& state) {
 // ---- PyTorch's ------------------------------------------------------------------------------------------------------------
 
 LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> lr_lambda)
-    : LRScheduler(optimizer, {}, [f = std::move(lr_lambda)](const NamedValues&, const Step& s) { return s.base_lr * f(s.epoch); }) {}
+    : LRScheduler(optimizer, {},
+                  [f = std::move(lr_lambda)](const NamedValues&, const Step& s) { return s.base_lr * f(s.epoch); }) {}
 
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
     : LRScheduler(optimizer, {{"step_size", step_size}, {"gamma", gamma}}, [](const NamedValues& o, const Step& s) {
@@ -107,17 +111,18 @@ ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters)
       }) {}
 
 LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, int64_t total_iters)
-    : LRScheduler(optimizer, {{"start_factor", start_factor}, {"end_factor", end_factor}, {"total_iters", total_iters}},
-                  [](const NamedValues& o, const Step& s) {
-                    const double start = o.number("start_factor"), end = o.number("end_factor"), total = o.number("total_iters");
-                    if (!(start > 0 && start <= 1))
-                      throw UserError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.");
-                    if (!(end >= 0 && end <= 1)) throw UserError("Ending multiplicative factor expected to be between 0 and 1.");
-                    if (s.epoch == 0) return s.group.lr() * start;
-                    const auto epoch = static_cast<double>(s.epoch);
-                    if (s.initial || epoch > total) return s.group.lr();
-                    return s.group.lr() * (1.0 + (end - start) / (total * start + (epoch - 1) * (end - start)));
-                  }) {}
+    : LRScheduler(
+          optimizer, {{"start_factor", start_factor}, {"end_factor", end_factor}, {"total_iters", total_iters}},
+          [](const NamedValues& o, const Step& s) {
+            const double start = o.number("start_factor"), end = o.number("end_factor"), total = o.number("total_iters");
+            if (!(start > 0 && start <= 1))
+              throw UserError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.");
+            if (!(end >= 0 && end <= 1)) throw UserError("Ending multiplicative factor expected to be between 0 and 1.");
+            if (s.epoch == 0) return s.group.lr() * start;
+            const auto epoch = static_cast<double>(s.epoch);
+            if (s.initial || epoch > total) return s.group.lr();
+            return s.group.lr() * (1.0 + (end - start) / (total * start + (epoch - 1) * (end - start)));
+          }) {}
 
 ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma)
     : LRScheduler(optimizer, {{"gamma", gamma}}, [](const NamedValues& o, const Step& s) {
@@ -145,16 +150,17 @@ CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double
       }) {}
 
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t T_0, int64_t T_mult, double eta_min)
-    : LRScheduler(optimizer, {{"T_0", T_0}, {"T_mult", T_mult}, {"eta_min", eta_min}}, [](const NamedValues& o, const Step& s) {
-        int64_t length = o.at("T_0").to_int(), at = s.epoch;
-        const int64_t growth = o.at("T_mult").to_int();
-        if (length <= 0) throw UserError("Expected positive integer T_0, but got " + std::to_string(length));
-        if (growth < 1) throw UserError("Expected integer T_mult >= 1, but got " + std::to_string(growth));
-        for (; at >= length; length *= growth) at -= length;
-        const double least = o.number("eta_min");
-        const double angle = std::numbers::pi * static_cast<double>(at) / static_cast<double>(length);
-        return least + (s.base_lr - least) * (1 + std::cos(angle)) / 2;
-      }) {}
+    : LRScheduler(optimizer, {{"T_0", T_0}, {"T_mult", T_mult}, {"eta_min", eta_min}},
+                  [](const NamedValues& o, const Step& s) {
+                    int64_t length = o.at("T_0").to_int(), at = s.epoch;
+                    const int64_t growth = o.at("T_mult").to_int();
+                    if (length <= 0) throw UserError("Expected positive integer T_0, but got " + std::to_string(length));
+                    if (growth < 1) throw UserError("Expected integer T_mult >= 1, but got " + std::to_string(growth));
+                    for (; at >= length; length *= growth) at -= length;
+                    const double least = o.number("eta_min");
+                    const double angle = std::numbers::pi * static_cast<double>(at) / static_cast<double>(length);
+                    return least + (s.base_lr - least) * (1 + std::cos(angle)) / 2;
+                  }) {}
 
 // ---- one cycle ------------------------------------------------------------------------------------------------------------
 
@@ -209,7 +215,9 @@ NamedValues start_one_cycle(Optimizer& optimizer, const OneCycleOptions& o) {
     options.set("max_momentum", o.max_momentum);
     options.set("base_momentum", o.base_momentum);
   }
-  return {{"total_steps", o.total_steps}, {"_anneal_func_type", o.anneal_strategy}, {"cycle_momentum", o.cycle_momentum},
+  return {{"total_steps", o.total_steps},
+          {"_anneal_func_type", o.anneal_strategy},
+          {"cycle_momentum", o.cycle_momentum},
           {"use_beta1", optimizer.defaults().find("betas") != nullptr}};
 }
 
@@ -227,9 +235,8 @@ std::vector<Phase> one_cycle_phases(const OneCycleOptions& o) {
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& o)
     : LRScheduler(optimizer, start_one_cycle(optimizer, o),
-                  [phases = one_cycle_phases(o), cosine = o.anneal_strategy == "cos"](const NamedValues& settings, const Step& s) {
-                    return one_cycle_rate(phases, cosine, settings, s);
-                  }) {}
+                  [phases = one_cycle_phases(o), cosine = o.anneal_strategy == "cos"](
+                      const NamedValues& settings, const Step& s) { return one_cycle_rate(phases, cosine, settings, s); }) {}
 
 // ---- on a plateau -----------------------------------------------------------------------------------------------------------
 
@@ -248,12 +255,15 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions&
                               {"num_bad_epochs", 0}}) {
   if (o.factor >= 1.0) throw UserError("Factor should be < 1.0.");
   if (o.mode != "min" && o.mode != "max") throw UserError("mode " + o.mode + " is unknown!");
-  if (o.threshold_mode != "rel" && o.threshold_mode != "abs") throw UserError("threshold mode " + o.threshold_mode + " is unknown!");
+  if (o.threshold_mode != "rel" && o.threshold_mode != "abs")
+    throw UserError("threshold mode " + o.threshold_mode + " is unknown!");
   last_epoch_ = 0;
   remember_lr();
 }
 
-void ReduceLROnPlateau::step() { throw UserError("ReduceLROnPlateau.step needs the figure that should improve: step(loss)"); }
+void ReduceLROnPlateau::step() {
+  throw UserError("ReduceLROnPlateau.step needs the figure that should improve: step(loss)");
+}
 
 void ReduceLROnPlateau::step(double metric) {
   NamedValues& s = settings_;
@@ -319,7 +329,8 @@ LambdaLR linear_schedule_with_warmup(Optimizer& optimizer, int64_t num_warmup_st
   });
 }
 
-LambdaLR cosine_schedule_with_warmup(Optimizer& optimizer, int64_t num_warmup_steps, int64_t num_training_steps, double num_cycles) {
+LambdaLR cosine_schedule_with_warmup(Optimizer& optimizer, int64_t num_warmup_steps, int64_t num_training_steps,
+                                     double num_cycles) {
   return with_warmup(optimizer, num_warmup_steps, [=](int64_t step) {
     const double part = progress(step, num_warmup_steps, num_training_steps);
     return std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * num_cycles * 2.0 * part)));
@@ -366,8 +377,8 @@ struct NamedSchedule {
 constexpr NamedSchedule named_schedules[] = {
     {"linear", &linear_schedule_with_warmup},
     {"cosine", [](Optimizer& o, int64_t warmup, int64_t steps) { return cosine_schedule_with_warmup(o, warmup, steps); }},
-    {"cosine_with_restarts",
-     [](Optimizer& o, int64_t warmup, int64_t steps) { return cosine_with_hard_restarts_schedule_with_warmup(o, warmup, steps); }},
+    {"cosine_with_restarts", [](Optimizer& o, int64_t warmup,
+                                int64_t steps) { return cosine_with_hard_restarts_schedule_with_warmup(o, warmup, steps); }},
     {"polynomial",
      [](Optimizer& o, int64_t warmup, int64_t steps) { return polynomial_decay_schedule_with_warmup(o, warmup, steps); }},
     {"constant", [](Optimizer& o, int64_t, int64_t) { return constant_schedule(o); }},

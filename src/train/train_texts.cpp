@@ -75,7 +75,8 @@ TrainText text_of_line(std::string_view line, TrainTask task, const std::string&
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos)
     refuse(path, number,
-           std::string("expected ") + (task == TrainTask::seq2seq_lm ? "a source, a tab and its target" : "a label, a tab and a text") +
+           std::string("expected ") +
+               (task == TrainTask::seq2seq_lm ? "a source, a tab and its target" : "a label, a tab and a text") +
                ", found no tab");
   std::string before(line.substr(0, tab)), after(line.substr(tab + 1));
   if (task == TrainTask::seq2seq_lm) return {std::move(before), std::move(after), std::nullopt};
@@ -148,7 +149,8 @@ class CsvReader {
       break;
     }
     if (!at_end() && content_[at_] != ',' && content_[at_] != '\r' && content_[at_] != '\n')
-      refuse(path_, line_, std::string("expected a comma or the end of the line after a quoted field, found '") + content_[at_] + "'");
+      refuse(path_, line_,
+             std::string("expected a comma or the end of the line after a quoted field, found '") + content_[at_] + "'");
     return out;
   }
 
@@ -167,7 +169,8 @@ std::vector<TrainText> texts_of_csv(std::string_view content, TrainTask task, co
     std::vector<std::string> row = reader.row();
     if (row.size() == 1 && row[0].empty()) continue;
     if (row.size() != header.size())
-      refuse(path, line, "expected " + std::to_string(header.size()) + " fields as the header has, found " + std::to_string(row.size()));
+      refuse(path, line,
+             "expected " + std::to_string(header.size()) + " fields as the header has, found " + std::to_string(row.size()));
     Columns columns;
     for (size_t i = 0; i < row.size(); ++i) columns.emplace_back(header[i], std::move(row[i]));
     out.push_back(text_of_columns(columns, task, path, line));

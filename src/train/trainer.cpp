@@ -24,7 +24,8 @@ namespace calque {
 void make_trainable(PretrainedModel& model) {
   for (const auto& [name, parameter] : model.named_parameters())
     if (!parameter.is_floating_point())
-      throw UserError(model.class_name() + ": the parameter " + name + " is " + std::string(calque::name(parameter.dtype())) +
+      throw UserError(model.class_name() + ": the parameter " + name + " is " +
+                      std::string(calque::name(parameter.dtype())) +
                       ", which has no gradient; train a checkpoint that is not quantised");
   // Tied parameters stay one: what was copied is remembered.
   std::unordered_map<const TensorImpl*, Tensor> copies;
@@ -118,7 +119,8 @@ Evaluation Trainer::evaluate(const TrainData& data) {
     const ModelInputs inputs = data.batch(rows, options_.seed);
     const Tensor labels = inputs[arg::labels];
     const int64_t* at = labels.data_as<int64_t>();
-    const auto judged = static_cast<double>(std::count_if(at, at + labels.numel(), [](int64_t label) { return label >= 0; }));
+    const auto judged =
+        static_cast<double>(std::count_if(at, at + labels.numel(), [](int64_t label) { return label >= 0; }));
     if (judged == 0) continue;
     const AutocastScope autocast(DeviceType::cpu, DType::bfloat16, options_.bfloat16);
     sum += model_(inputs).loss().item<double>() * judged;
@@ -219,20 +221,22 @@ void Trainer::load(const std::filesystem::path& folder) {
   document.read([&](const Json& root) {
     for (const auto& [name, value] : course_of(data_, options_))
       if (const int64_t found = root.at(name).to_int(); found != value)
-        throw UserError(std::string("training cannot go on from here: \"") + name + "\" was " + std::to_string(found) + " and is " +
-                        std::to_string(value) + " now; give the data and the options of then, or start anew elsewhere");
+        throw UserError(std::string("training cannot go on from here: \"") + name + "\" was " + std::to_string(found) +
+                        " and is " + std::to_string(value) +
+                        " now; give the data and the options of then, or start anew elsewhere");
     epoch = root.at("epoch").to_int();
     at = root.at("batches_of_epoch").to_int();
     for (const Json& s : root.at("log_history").items())
-      steps.push_back({s.at("step").to_int(), s.at("loss").to_float(), s.at("grad_norm").to_float(), s.at("learning_rate").to_float(),
-                       s.at("tokens").to_int()});
-    for (const Json& e : root.at("evaluations").items()) evaluations.push_back({e.at("step").to_int(), e.at("eval_loss").to_float()});
+      steps.push_back({s.at("step").to_int(), s.at("loss").to_float(), s.at("grad_norm").to_float(),
+                       s.at("learning_rate").to_float(), s.at("tokens").to_int()});
+    for (const Json& e : root.at("evaluations").items())
+      evaluations.push_back({e.at("step").to_int(), e.at("eval_loss").to_float()});
   });
   std::vector<std::vector<size_t>> batches;
   if (epoch >= 0) batches = data_.epoch(options_.batch_size, options_.seed, epoch);
   if (at < 0 || at > static_cast<int64_t>(batches.size()))
-    throw UserError(ErrorKind::bad_file, state_path + ": \"batches_of_epoch\" is " + std::to_string(at) + ", and the epoch has " +
-                                             std::to_string(batches.size()));
+    throw UserError(ErrorKind::bad_file, state_path + ": \"batches_of_epoch\" is " + std::to_string(at) +
+                                             ", and the epoch has " + std::to_string(batches.size()));
   LoadOptions load;
   load.model_class = model_.class_name();
   load.dtype = parameter_dtype(model_);

@@ -47,7 +47,8 @@ class Keywords {
 };
 
 template <class Made, class Options, class... Field>
-std::unique_ptr<Optimizer> make(ParamGroups groups, const Nlohmann& values, std::pair<const char*, Field Options::*>... fields) {
+std::unique_ptr<Optimizer> make(ParamGroups groups, const Nlohmann& values,
+                                std::pair<const char*, Field Options::*>... fields) {
   Options options;
   Keywords keywords(values);
   (keywords.take(fields.first, options.*fields.second), ...);
@@ -84,8 +85,8 @@ std::unique_ptr<Optimizer> make_optimizer(const Nlohmann& c, ParamGroups groups)
                             FIELD(R, momentum), FIELD(R, centered), FIELD(R, maximize));
   if (name == "TransformersAdafactor")
     return make<TransformersAdafactor, T>(std::move(groups), o, FIELD(T, lr), FIELD(T, eps), FIELD(T, clip_threshold),
-                                          FIELD(T, decay_rate), FIELD(T, beta1), FIELD(T, weight_decay), FIELD(T, scale_parameter),
-                                          FIELD(T, relative_step), FIELD(T, warmup_init));
+                                          FIELD(T, decay_rate), FIELD(T, beta1), FIELD(T, weight_decay),
+                                          FIELD(T, scale_parameter), FIELD(T, relative_step), FIELD(T, warmup_init));
   AdafactorOptions options;
   Keywords keywords(o);
   keywords.take("lr", options.lr);
@@ -120,7 +121,8 @@ std::unique_ptr<LRScheduler> make_schedule(const Nlohmann& c, Optimizer& o) {
     return std::make_unique<MultiStepLR>(o, c.at("milestones").get<std::vector<int64_t>>(), number("gamma", 0.1));
   if (name == "ConstantLR") return std::make_unique<ConstantLR>(o, number("factor", 1.0 / 3), integer("total_iters", 5));
   if (name == "LinearLR")
-    return std::make_unique<LinearLR>(o, number("start_factor", 1.0 / 3), number("end_factor", 1), integer("total_iters", 5));
+    return std::make_unique<LinearLR>(o, number("start_factor", 1.0 / 3), number("end_factor", 1),
+                                      integer("total_iters", 5));
   if (name == "ExponentialLR") return std::make_unique<ExponentialLR>(o, number("gamma", 0));
   if (name == "PolynomialLR") return std::make_unique<PolynomialLR>(o, integer("total_iters", 5), number("power", 1));
   if (name == "CosineAnnealingLR") return std::make_unique<CosineAnnealingLR>(o, integer("T_max", 1), number("eta_min", 0));
@@ -150,7 +152,8 @@ std::unique_ptr<LRScheduler> make_schedule(const Nlohmann& c, Optimizer& o) {
   if (name == "cosine" && c.contains("num_cycles"))
     return std::make_unique<LambdaLR>(cosine_schedule_with_warmup(o, warmup, steps, number("num_cycles", 0.5)));
   if (name == "cosine_with_restarts" && c.contains("num_cycles"))
-    return std::make_unique<LambdaLR>(cosine_with_hard_restarts_schedule_with_warmup(o, warmup, steps, integer("num_cycles", 1)));
+    return std::make_unique<LambdaLR>(
+        cosine_with_hard_restarts_schedule_with_warmup(o, warmup, steps, integer("num_cycles", 1)));
   if (name == "polynomial" && c.contains("power"))
     return std::make_unique<LambdaLR>(
         polynomial_decay_schedule_with_warmup(o, warmup, steps, number("lr_end", 1e-7), number("power", 1)));
@@ -214,12 +217,14 @@ void run_optimizer(const Nlohmann& c, const std::string& n, const SafetensorsFil
     }
     optimizer->step();
     for (size_t i = 0; i < params.size(); ++i)
-      out.emplace_back("p." + n + "." + std::to_string(s) + "." + std::to_string(i), params[i].detach().clone(MemoryFormat::contiguous));
+      out.emplace_back("p." + n + "." + std::to_string(s) + "." + std::to_string(i),
+                       params[i].detach().clone(MemoryFormat::contiguous));
   }
   for (size_t i = 0; i < params.size(); ++i)
     for (const auto& [name, value] : optimizer->state(params[i]).items())
       if (value.is_tensor())
-        out.emplace_back("state." + n + "." + std::to_string(i) + "." + name, value.to_tensor().clone(MemoryFormat::contiguous));
+        out.emplace_back("state." + n + "." + std::to_string(i) + "." + name,
+                         value.to_tensor().clone(MemoryFormat::contiguous));
   if (c.contains("save")) save_optimizer(*optimizer, c.at("save"));
 }
 
@@ -233,7 +238,8 @@ void run_clip(const Nlohmann& c, const std::string& n, const SafetensorsFile& te
   if (c.at("clip") == "value") {
     clip_grad_value_(params, c.at("bound").get<double>());
   } else {
-    const double type = c.at("norm_type").is_string() ? std::numeric_limits<double>::infinity() : c.at("norm_type").get<double>();
+    const double type =
+        c.at("norm_type").is_string() ? std::numeric_limits<double>::infinity() : c.at("norm_type").get<double>();
     out.emplace_back("norm." + n, clip_grad_norm_(params, c.at("bound").get<double>(), type));
   }
   for (size_t i = 0; i < params.size(); ++i) out.emplace_back("c." + n + "." + std::to_string(i), grad_of(params[i]));

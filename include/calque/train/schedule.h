@@ -26,7 +26,8 @@ class LRScheduler {
   const std::vector<double>& last_lr() const { return last_lr_; }  // of each group
   int64_t last_epoch() const { return last_epoch_; }
   virtual Value state_dict() const;
-  virtual void load_state_dict(const Value& state);  // sets the groups' learning rates too, which are the optimizer's in PyTorch
+  virtual void load_state_dict(
+      const Value& state);  // sets the groups' learning rates too, which are the optimizer's in PyTorch
 
   // What a rule sees of one group: it gives the learning rate of step number `epoch`.
   struct Step {
@@ -128,7 +129,8 @@ LambdaLR cosine_with_hard_restarts_schedule_with_warmup(Optimizer& optimizer, in
                                                         int64_t num_training_steps, int64_t num_cycles = 1);
 LambdaLR polynomial_decay_schedule_with_warmup(Optimizer& optimizer, int64_t num_warmup_steps, int64_t num_training_steps,
                                                double lr_end = 1e-7, double power = 1.0);
-LambdaLR inverse_sqrt_schedule(Optimizer& optimizer, int64_t num_warmup_steps, std::optional<int64_t> timescale = std::nullopt);
+LambdaLR inverse_sqrt_schedule(Optimizer& optimizer, int64_t num_warmup_steps,
+                               std::optional<int64_t> timescale = std::nullopt);
 
 // By transformers' name: constant, constant_with_warmup, linear, cosine, cosine_with_restarts, polynomial, inverse_sqrt.
 std::unique_ptr<LRScheduler> get_scheduler(std::string_view name, Optimizer& optimizer, int64_t num_warmup_steps,

@@ -49,7 +49,8 @@ struct Evaluation {
 
 class Trainer {
  public:
-  Trainer(PretrainedModel& model, const TrainData& data, Optimizer& optimizer, LRScheduler& schedule, const TrainOptions& options);
+  Trainer(PretrainedModel& model, const TrainData& data, Optimizer& optimizer, LRScheduler& schedule,
+          const TrainOptions& options);
 
   TrainStep step();  // UserError where the loss is no number
   int64_t steps_done() const { return steps_.empty() ? 0 : steps_.back().step; }
@@ -85,6 +86,7 @@ class Trainer {
 std::filesystem::path last_checkpoint(const std::filesystem::path& folder);
 
 // The losses over the steps as a picture.
-std::string loss_curve_svg(const std::vector<TrainStep>& steps, const std::vector<Evaluation>& evaluations, const std::string& title);
+std::string loss_curve_svg(const std::vector<TrainStep>& steps, const std::vector<Evaluation>& evaluations,
+                           const std::string& title);
 
 }  // namespace calque

@@ -42,7 +42,10 @@ void update(std::span<const UpdatePart> parts, bool rounded) {
   int64_t total = 0;
   for (const UpdatePart& part : parts) {
     const DType dtype = part.parameter.dtype();
-    Stretch s{{}, total, part.parameter.element_size(), rule_for(part.numbers.index(), dtype, rounded),
+    Stretch s{{},
+              total,
+              part.parameter.element_size(),
+              rule_for(part.numbers.index(), dtype, rounded),
               std::visit([](const auto& numbers) -> const void* { return &numbers; }, part.numbers)};
     s.arrays[0] = static_cast<char*>(part.parameter.mutable_data());
     s.arrays[1] = static_cast<char*>(const_cast<void*>(part.gradient.data()));

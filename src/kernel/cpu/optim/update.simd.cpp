@@ -54,12 +54,10 @@ CALQUE_INLINE void each_vector(void* const* arrays, int64_t n, F fn) {
   }
 }
 
-#define RULE_TYPES            \
-  using T = Wide<S>;          \
-  using V = Vec<T>;           \
-  const auto keep = [](V v) { \
-    return stored<S, rounded>(v); \
-  };                          \
+#define RULE_TYPES                                             \
+  using T = Wide<S>;                                           \
+  using V = Vec<T>;                                            \
+  const auto keep = [](V v) { return stored<S, rounded>(v); }; \
   const auto number = [](double v) { return splat<T>(static_cast<T>(v)); }
 
 template <class S, bool rounded>
@@ -81,7 +79,8 @@ void sgd(void* const* arrays, int64_t n, const void* numbers) {
 // From the nearer end, rounded once.
 template <class V, class T>
 CALQUE_INLINE V lerp_by(V start, V end, T weight) {
-  return (weight < 0 ? -weight : weight) < T(0.5) ? fma(splat<T>(weight), end - start, start) : fma(splat<T>(weight - T(1)), end - start, end);
+  return (weight < 0 ? -weight : weight) < T(0.5) ? fma(splat<T>(weight), end - start, start)
+                                                  : fma(splat<T>(weight - T(1)), end - start, end);
 }
 template <class V>
 CALQUE_INLINE V larger(V a, V b) {
@@ -93,7 +92,8 @@ void adam(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const AdamUpdate& u = *static_cast<const AdamUpdate*>(numbers);
   const T weight = static_cast<T>(u.lerp_weight);
-  const V decay = number(u.weight_decay), shrink = number(u.shrink), beta2 = number(u.beta2), fresh = number(u.one_minus_beta2);
+  const V decay = number(u.weight_decay), shrink = number(u.shrink), beta2 = number(u.beta2),
+          fresh = number(u.one_minus_beta2);
   const V correction = number(u.correction2_sqrt), eps = number(u.eps), step = number(-u.step_size);
   each_vector<S>(arrays, n, [&](V& p, V g, V& mean, V& square, V& most) {
     if (u.maximize) g = -g;
@@ -147,10 +147,10 @@ void rmsprop(void* const* arrays, int64_t n, const void* numbers) {
   });
 }
 
-#define ROW(rule)                                                                                              \
-  UpdateRow {                                                                                                  \
+#define ROW(rule)                                                                                                \
+  UpdateRow {                                                                                                    \
     &rule<float, false>, &rule<double, false>, &rule<BFloat16, true>, &rule<BFloat16, false>, &rule<Half, true>, \
-        &rule<Half, false>                                                                                     \
+        &rule<Half, false>                                                                                       \
   }
 
 }  // namespace
