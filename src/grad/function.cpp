@@ -96,7 +96,7 @@ TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVe
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     Tensor& t = outputs[i];
     const bool smooth = t.defined() && (is_floating(t.dtype()) || is_complex(t.dtype())) && !is_in(function->constant_, t);
-    made->results.push_back(smooth ? t.meta() : Meta{.undefined = true});
+    made->results.push_back(smooth ? t.meta() : undefined_meta());
     if (!smooth) continue;
     if (is_in(function->dirty_, t)) {
       check_may_write(function->name(), t);

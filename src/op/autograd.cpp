@@ -168,7 +168,7 @@ bool attach(const Ref<GradNode>& node, const Operator& op, const OperatorGradien
     if (t.defined() && is_view && args[0].is_tensor() && !t.is_same(args[0].to_tensor()) &&
         t.storage().get() == args[0].to_tensor().storage().get())
       mark_view(t, args[0].to_tensor(), kind);
-    node->results.push_back(smooth ? t.meta() : Meta{.undefined = true});
+    node->results.push_back(smooth ? t.meta() : undefined_meta());
     any = any || smooth;
   }
   if (!any) return false;

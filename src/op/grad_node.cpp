@@ -177,11 +177,11 @@ std::string line_of(const CallSite& site) {
 SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result) : result_(result), own_result_(own_result) {
   if (!tensor.defined()) return;
   version_ = tensor.version();
-  leaf_ = tensor.is_leaf();
   const auto& hooks = thread_context().saved_hooks;
   if (!hooks.empty()) {
     hooks_ = *hooks[hooks.size() - 1];
     if (hooks_) {
+      if (!own_result) edge_ = gradient_edge(tensor);
       packed_ = hooks_->pack(own_result ? bare(tensor) : tensor);
       return;
     }
@@ -205,9 +205,12 @@ Tensor SavedTensor::unpack(GradNode& keeper) const {
         std::to_string(tensor.version()) + "; expected version " + std::to_string(version_) +
         " instead. Hint: clone() it before it is written, or write the operation without the underscore");
   }
-  if (!own_result_) return tensor;
+  if (!own_result_ && !edge_) return tensor;
   Tensor out = bare(tensor);
-  set_history(out, Ref<GradNode>::share(&keeper), result_);
+  if (own_result_)
+    set_history(out, Ref<GradNode>::share(&keeper), result_);
+  else
+    set_history(out, edge_.node, edge_.input);
   return out;
 }
 
@@ -241,7 +244,7 @@ OperatorNode::OperatorNode(const Operator& op, const OperatorGradient* gradient,
   };
   const auto metas_of = [](const TensorVector& tensors) {
     std::vector<Meta> metas;
-    for (const Tensor& t : tensors) metas.push_back(t.defined() ? t.meta() : Meta{.undefined = true});
+    for (const Tensor& t : tensors) metas.push_back(t.defined() ? t.meta() : undefined_meta());
     return metas;
   };
   const auto add_edges = [&](size_t place) {
@@ -408,7 +411,7 @@ std::vector<int64_t> Gradients::integers(std::string_view name) const {
 }
 
 const Meta& Gradients::meta(std::string_view name) const {
-  static const Meta none{.undefined = true};
+  static const Meta none = undefined_meta();
   const std::vector<Meta>& all = metas(name);
   return all.empty() ? none : all[0];
 }

@@ -110,10 +110,10 @@ class SavedTensor {
   Tensor tensor_;
   std::shared_ptr<void> packed_;              // by these hooks
   std::shared_ptr<SavedTensorHooks> hooks_;
+  GradEdge edge_;  // where the gradient of a packed tensor goes
   uint32_t version_ = 0;
   uint32_t result_ = 0;
   bool own_result_ = false;
-  bool leaf_ = true;
 };
 
 // Of an operator's call.

@@ -24,6 +24,13 @@ class OperatorNode;
 class Gradients;
 using TensorVector = std::vector<Tensor>;
 
+// Of what is no tensor, or has no gradient.
+inline Meta undefined_meta() {
+  Meta meta;
+  meta.undefined = true;
+  return meta;
+}
+
 // What a formula gets: the gradients of a call's results, and what was kept of the call.
 class Gradients {
  public:

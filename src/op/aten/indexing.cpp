@@ -28,7 +28,7 @@ Tensor index_kernel(const Tensor& self, TensorList indices) {
   Tensor out = make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()});
   const auto tensors = pointers(x.tensors);
   kernel::select_elements(x.self, Selection{"index", x.first, tensors, rule::plain(x.index_sizes)}, out);
-  return std::move(out);
+  return out;
 }
 
 // ---- index_put ------------------------------------------------------------------------------------------------------
