@@ -58,9 +58,7 @@ std::mutex& accumulators() {
 
 }  // namespace
 
-AccumulateGrad::AccumulateGrad(Tensor leaf) : GradNode(last_sequence), leaf_(std::move(leaf)) {
-  results = {leaf_.meta()};
-}
+AccumulateGrad::AccumulateGrad(Tensor leaf) : GradNode(last_sequence), leaf_(std::move(leaf)) { results = {leaf_.meta()}; }
 
 AccumulateGrad::~AccumulateGrad() {
   const std::lock_guard lock(accumulators());
@@ -98,8 +96,7 @@ void set_history(const Tensor& t, const Ref<GradNode>& node, uint32_t result) {
 
 Tensor forget_history(const Tensor& t) {
   TensorImpl& impl = t.impl();
-  if (impl.base && impl.wants_grad())
-    throw UserError("detach_: can't detach views in place; use detach() instead");
+  if (impl.base && impl.wants_grad()) throw UserError("detach_: can't detach views in place; use detach() instead");
   impl.requires_grad = false;
   impl.is_leaf = true;
   if (impl.history) {
@@ -145,7 +142,8 @@ TensorVector AccumulateGrad::apply(TensorVector grads, const std::vector<bool>&)
     }
   }
   if (state.after_accumulation)
-    for (const GradHooks::OnLeaf& hook : std::vector<GradHooks::OnLeaf>(state.after_accumulation->on_leaves)) hook.run(leaf_);
+    for (const GradHooks::OnLeaf& hook : std::vector<GradHooks::OnLeaf>(state.after_accumulation->on_leaves))
+      hook.run(leaf_);
   return {};
 }
 
@@ -254,12 +252,13 @@ OperatorNode::OperatorNode(const Operator& op, const OperatorGradient* gradient,
     for (const Tensor& t : tensors) next.push_back(gradient_edge(t));
   };
   for (size_t i = 0; i < args.size(); ++i) tensors_[i].metas = metas_of(tensors_of(args[i]));
-  if (gradient_) {
+  uint64_t differentiated = 0;
+  if (gradient_)
     for (const GradientFormula& formula : gradient_->formulas)
-      for (const uint8_t place : formula.of) add_edges(place);
-  } else {
-    for (size_t i = 0; i < args.size(); ++i) add_edges(i);
-  }
+      for (const uint8_t place : formula.of) differentiated |= uint64_t{1} << place;
+  // In the order of the arguments, whichever order the formulas run in.
+  for (size_t i = 0; i < args.size(); ++i)
+    if (!gradient_ || in(differentiated, i)) add_edges(i);
 }
 
 std::string OperatorNode::name() const { return gradient_ ? gradient_->node_name : "NotImplemented"; }
@@ -273,9 +272,8 @@ bool OperatorNode::runs(const GradientFormula& formula) const {
 }
 
 bool OperatorNode::keeps_first() const {
-  return gradient_ && std::any_of(gradient_->formulas.begin(), gradient_->formulas.end(), [&](const GradientFormula& f) {
-           return in(f.kept_arguments, 0) && runs(f);
-         });
+  return gradient_ && std::any_of(gradient_->formulas.begin(), gradient_->formulas.end(),
+                                  [&](const GradientFormula& f) { return in(f.kept_arguments, 0) && runs(f); });
 }
 
 std::optional<uint32_t> OperatorNode::first_edge() const {
@@ -341,8 +339,9 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
     };
     if (std::none_of(formula.of.begin(), formula.of.end(), is_wanted)) continue;
     if (released_ && (formula.kept_arguments | formula.kept_results) != 0)
-      throw UserError("Trying to backward through the graph a second time: what " + name() + line_of(site) +
-                      " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
+      throw UserError(
+          "Trying to backward through the graph a second time: what " + name() + line_of(site) +
+          " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
     for (const uint8_t place : formula.of)
@@ -364,7 +363,8 @@ size_t Gradients::index_of(std::string_view name) const {
   const auto& arguments = node_->op_.schema().arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].name == name) return i;
-  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) + "', which is no argument");
+  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) +
+                      "', which is no argument");
 }
 
 Tensor Gradients::grad_or_zeros(size_t i) const {
@@ -372,7 +372,9 @@ Tensor Gradients::grad_or_zeros(size_t i) const {
   const Meta& m = node_->results[i];
   static const Operator& zeros = get_operator("aten::zeros");
   Values sizes(m.sizes.begin(), m.sizes.end());
-  return call(zeros, {calque::list(std::move(sizes))}, {{"dtype", m.dtype}, {"device", m.device}}).to_tensor();
+  return call(zeros, {calque::list(std::move(sizes))},
+              {{"dtype", m.dtype}, {"layout", Layout::strided}, {"device", m.device}})
+      .to_tensor();
 }
 
 TensorVector Gradients::list(std::string_view name) const { return node_->kept(static_cast<uint8_t>(index_of(name))); }
@@ -385,7 +387,8 @@ Tensor Gradients::operator[](std::string_view name) const {
     place = static_cast<uint8_t>(index_of(name));
   for (const OperatorNode::Kept& k : node_->kept_)
     if (k.place == place) return k.tensor.unpack(*node_);
-  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) + "', which it does not keep");
+  throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) +
+                      "', which it does not keep");
 }
 
 const Value& Gradients::argument(std::string_view name) const { return node_->arguments_[index_of(name)]; }
