@@ -251,7 +251,10 @@ OperatorNode::OperatorNode(const Operator& op, const OperatorGradient* gradient,
     tensors_[place].edges = static_cast<uint32_t>(tensors.size());
     for (const Tensor& t : tensors) next.push_back(gradient_edge(t));
   };
-  for (size_t i = 0; i < args.size(); ++i) tensors_[i].metas = metas_of(tensors_of(args[i]));
+  for (size_t i = 0; i < args.size(); ++i) {
+    tensors_[i].metas = metas_of(tensors_of(args[i]));
+    if (args[i].is_tensor()) tensors_[i].offset = args[i].to_tensor().sym_storage_offset();
+  }
   uint64_t differentiated = 0;
   if (gradient_)
     for (const GradientFormula& formula : gradient_->formulas)
@@ -391,6 +394,8 @@ Tensor Gradients::operator[](std::string_view name) const {
                       "', which it does not keep");
 }
 
+bool Gradients::has_argument(std::string_view name) const { return node_->op_.schema().find_argument(name).has_value(); }
+
 const Value& Gradients::argument(std::string_view name) const { return node_->arguments_[index_of(name)]; }
 
 SymInts Gradients::sym_ints(std::string_view name) const {
@@ -420,6 +425,8 @@ const Meta& Gradients::meta(std::string_view name) const {
 }
 
 const std::vector<Meta>& Gradients::metas(std::string_view name) const { return node_->tensors_[index_of(name)].metas; }
+
+SymInt Gradients::storage_offset(std::string_view name) const { return node_->tensors_[index_of(name)].offset; }
 
 const Meta& Gradients::result_meta(size_t i) const { return node_->results[i]; }
 
