@@ -117,12 +117,12 @@ struct Enough {};  // every tensor that was kept is there again: leaves the comp
 
 // What a checkpointed part has instead of the tensors that its nodes keep.
 struct Frame {
-  Frame(CheckpointedFunction function, TensorVector inputs, const CheckpointOptions& options)
+  Frame(CheckpointedFunction function, TensorVector inputs, const CheckpointingOptions& options)
       : function(std::move(function)), inputs(std::move(inputs)), options(options), before(options.preserve_rng_state) {}
 
   CheckpointedFunction function;
   TensorVector inputs;
-  CheckpointOptions options;
+  CheckpointingOptions options;
   Surroundings before;
   std::vector<Meta> kept;                      // what the first time kept, in order
   std::unordered_map<size_t, Tensor> again;    // computed again, by number
@@ -214,12 +214,12 @@ class Forget final : public SavedTensorHooks {
 
 }  // namespace
 
-TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs, const CheckpointOptions& options) {
+TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs, const CheckpointingOptions& options) {
   if (!records_gradients()) return function(inputs);
   if (options.use_reentrant) {
     if (std::none_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.defined() && t.requires_grad(); }))
       warn("checkpoint: none of the inputs has requires_grad. Gradients will be none");
-    return apply(std::make_shared<Reentrant>(function, options.preserve_rng_state), inputs);
+    return apply_function(std::make_shared<Reentrant>(function, options.preserve_rng_state), inputs);
   }
   const auto frame = std::make_shared<Frame>(function, inputs, options);
   const SavedTensorHooksScope hooks(std::make_shared<Forget>(frame));
@@ -227,7 +227,7 @@ TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector
 }
 
 TensorVector checkpoint_sequential(const std::vector<CheckpointedFunction>& functions, size_t segments,
-                                   const TensorVector& inputs, const CheckpointOptions& options) {
+                                   const TensorVector& inputs, const CheckpointingOptions& options) {
   if (segments == 0 || segments > functions.size())
     throw UserError("checkpoint_sequential: " + std::to_string(functions.size()) + " functions cannot be " +
                     std::to_string(segments) + " parts");

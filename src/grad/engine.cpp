@@ -6,7 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/grad/autograd.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/mode.h"
 
 namespace calque {

@@ -3,7 +3,7 @@
 
 #include "calque/base/error.h"
 #include "calque/grad/autograd.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 
 namespace calque {
@@ -57,7 +57,7 @@ class FunctionNode final : public GradNode {
   }
 
  private:
-  friend TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+  friend TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
   std::shared_ptr<GradFunction> function_;
   std::vector<SavedTensor> kept_;
   bool released_ = false;
@@ -68,7 +68,7 @@ TensorVector GradFunction::saved_tensors() const {
   return node_->saved();
 }
 
-TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs) {
+TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs) {
   const auto is_in = [](const TensorVector& list, const Tensor& t) {
     return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.defined() && x.is_same(t); });
   };

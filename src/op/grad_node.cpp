@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/mode.h"
 #include "calque/op/owner.h"
 #include "op/well_known.h"

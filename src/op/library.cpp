@@ -271,7 +271,9 @@ std::optional<size_t> result_number(std::string_view name) {
 
 OpBuilder& OpBuilder::add_gradient(std::string_view of, std::string_view kept, Tensor (*one)(const Gradients&),
                                    TensorVector (*several)(const Gradients&)) {
-  GradientFormula formula{.one = one, .several = several};
+  GradientFormula formula;
+  formula.one = one;
+  formula.several = several;
   const auto place = [&](const std::string& name) {
     if (const auto found = op_->schema().find_argument(name)) return *found;
     throw UserError(op_->name() + ": the gradient names '" + name + "', which is no argument of " + op_->schema().str());

@@ -221,7 +221,7 @@ TEST(StructuredGradients, resampling) {
             {values({1, 2, 3, 4}), values({1, 2, 3, 2}, 0.2) * 0.8}, false);
   check([](const TensorVector& x) { return grid_sampler_3d(x[0], x[1], 0, 1, true); },
         {values({1, 2, 2, 3, 2}), values({1, 2, 1, 2, 3}, 0.2) * 0.8}, false);
-  check([](const TensorVector& x) { return _weight_norm(x[0], x[1], 0); }, {values({3, 4}), values({3, 1}, 1)});
+  check([](const TensorVector& x) { return _weight_norm(x[0], x[1], 0); }, {values({3, 4}), values({3, 1}, 1)}, false);
   check([](const TensorVector& x) { return affine_grid_generator(x[0], {1, 1, 2, 3}, false); }, {values({1, 2, 3})}, false);
 }
 

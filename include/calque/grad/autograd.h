@@ -101,7 +101,7 @@ class DetectAnomaly : ContextScope<&ThreadContext::detect_anomaly> {
 //     TensorVector forward(const TensorVector& x) override { save_for_backward({x[0]}); return {x[0] * x[0] * x[0]}; }
 //     TensorVector backward(const TensorVector& g) override { return {g[0] * 3 * saved_tensors()[0] * saved_tensors()[0]}; }
 //   };
-//   Tensor y = apply(std::make_shared<Cube>(), {x})[0];
+//   Tensor y = apply_function(std::make_shared<Cube>(), {x})[0];
 class GradFunction {
  public:
   virtual ~GradFunction() = default;
@@ -121,12 +121,12 @@ class GradFunction {
 
  private:
   friend class FunctionNode;
-  friend TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+  friend TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
   TensorVector to_save_, dirty_, constant_;
   bool materialize_ = true;
   std::vector<bool> needs_;
   class FunctionNode* node_ = nullptr;
 };
-TensorVector apply(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
 
 }  // namespace calque

@@ -10,7 +10,7 @@
 
 namespace calque {
 
-struct CheckpointOptions {
+struct CheckpointingOptions {
   // As PyTorch's first form: the part is a node of its own, and a pass inside of the pass goes back through it. Gradients of
   // gradients and `grad` do not go through it, and one of the inputs must want a gradient.
   bool use_reentrant = false;
@@ -20,9 +20,9 @@ struct CheckpointOptions {
 };
 using CheckpointedFunction = std::function<TensorVector(const TensorVector& inputs)>;
 TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs,
-                        const CheckpointOptions& options = {});
+                        const CheckpointingOptions& options = {});
 // The functions one after the other, in so many parts of which all but the last are checkpointed.
 TensorVector checkpoint_sequential(const std::vector<CheckpointedFunction>& functions, size_t segments,
-                                   const TensorVector& inputs, const CheckpointOptions& options = {});
+                                   const TensorVector& inputs, const CheckpointingOptions& options = {});
 
 }  // namespace calque

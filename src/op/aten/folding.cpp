@@ -291,7 +291,7 @@ TensorVector of_weight_norm(const Gradients& g) {
     auto [of_v, of_g] = _weight_norm_interface_backward(grad, v, length, g["result1"], dim);
     return {of_v, of_g};
   }
-  const Tensor norm = norm_except_dim(v, 2, dim);
+  const Tensor norm = g["result1"];  // a constant, as PyTorch has it
   std::vector<int64_t> others;
   for (int64_t d = 0; d < v.dim(); ++d)
     if (d != dim) others.push_back(d);

@@ -35,7 +35,7 @@ Meta contiguous_as_argument(const Tensor& t) {
   m.strides = contiguous_strides(m.sizes);
   return m;
 }
-Tensor compact(const Tensor& t) { return t.defined() ? t.contiguous() : t; }
+Tensor dense_or_none(const Tensor& t) { return t.defined() ? t.contiguous() : t; }
 
 // ---- binary cross entropy, soft margin ------------------------------------------------------------------------------
 Meta bce_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t) {
@@ -85,8 +85,9 @@ Meta multi_margin_backward_rule(const Tensor& grad, const Tensor& self, const Te
 void multi_margin_backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& target, const Scalar& p,
                                   const Scalar& margin, const Tensor& weight, int64_t reduction, const Tensor& out) {
   if (self.numel() == 0) return;
-  kernel::multi_margin_loss_backward(compact(grad), compact(self), compact(target), rows_in(self),
-                                     static_cast<int64_t>(p.to_double()), margin.to_double(), compact(weight), reduction, out);
+  kernel::multi_margin_loss_backward(dense_or_none(grad), dense_or_none(self), dense_or_none(target), rows_in(self),
+                                     static_cast<int64_t>(p.to_double()), margin.to_double(), dense_or_none(weight),
+                                     reduction, out);
 }
 Meta multilabel_backward_rule(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t,
                               const Tensor& is_target) {
@@ -100,16 +101,16 @@ Meta multilabel_backward_rule(const Tensor& grad, const Tensor& self, const Tens
 void multilabel_backward_kernel(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction,
                                 const Tensor& is_target, const Tensor& out) {
   if (self.numel() == 0) return;
-  kernel::multilabel_margin_loss_backward(compact(grad), compact(self), compact(target), rows_in(self), reduction,
-                                          compact(is_target), out);
+  kernel::multilabel_margin_loss_backward(dense_or_none(grad), dense_or_none(self), dense_or_none(target), rows_in(self),
+                                          reduction, dense_or_none(is_target), out);
 }
 
 // ---- connectionist temporal classification --------------------------------------------------------------------------
 void ctc_backward_kernel(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, IntList input_lengths,
                          IntList target_lengths, const Tensor& loss, const Tensor& log_alpha, int64_t blank,
                          bool zero_infinity, const Tensor& out) {
-  kernel::ctc_loss_backward(compact(grad), log_probs, targets, input_lengths, target_lengths, compact(loss), compact(log_alpha),
-                            blank, zero_infinity, out);
+  kernel::ctc_loss_backward(dense_or_none(grad), log_probs, targets, input_lengths, target_lengths, dense_or_none(loss),
+                            dense_or_none(log_alpha), blank, zero_infinity, out);
 }
 std::vector<int64_t> listed(const Tensor& lengths) {
   const Tensor all = lengths.to(DType::int64).contiguous();
@@ -190,7 +191,7 @@ void register_losses_backward(Library& aten) {
   aten.def("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")
       .compute(pdist_backward_rule,
                [](const Tensor& grad, const Tensor& self, double p, const Tensor& pdist, const Tensor& out) {
-                 kernel::pdist_backward(compact(grad), compact(self), p, compact(pdist), out);
+                 kernel::pdist_backward(dense_or_none(grad), dense_or_none(self), p, dense_or_none(pdist), out);
                })
       .out("_pdist_backward.out")
       .tags(Tag::dense_out);

@@ -528,7 +528,7 @@ void register_matmul(Library& aten) {
           "batch1", "batch2",
           [](const Gradients& g) { return gradient::of_left_batch(for_each_batch(g), g["batch2"], g.scalar("alpha")); })
       .gradient("batch2", "batch1", [](const Gradients& g) {
-        const Tensor left = gradient::conj(g["batch1"].transpose(1, 2));
+        const Tensor left = gradient::conjugated(g["batch1"].transpose(1, 2));
         return gradient::maybe_times(left.bmm(for_each_batch(g)), g.scalar("alpha"));
       });
   aten.def("mv(Tensor self, Tensor vec) -> Tensor")
@@ -537,8 +537,8 @@ void register_matmul(Library& aten) {
           [](const Tensor& mat, const Tensor& vec, const Tensor& out) { kernel::multiply(vector_product(mat, vec, out)); })
       .out("mv.out")
       .tags(Tag::strided_out)
-      .gradient("self", "vec", [](const Gradients& g) { return g.grad().outer(gradient::conj(g["vec"])); })
-      .gradient("vec", "self", [](const Gradients& g) { return gradient::conj(g["self"]).t().mv(g.grad()); });
+      .gradient("self", "vec", [](const Gradients& g) { return g.grad().outer(gradient::conjugated(g["vec"])); })
+      .gradient("vec", "self", [](const Gradients& g) { return gradient::conjugated(g["self"]).t().mv(g.grad()); });
   aten.def("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addmv_rule, addmv_kernel)
       .in_place("addmv_")
@@ -547,22 +547,22 @@ void register_matmul(Library& aten) {
       .gradient("self", "", of_summand)
       .gradient("mat", "vec",
                 [](const Gradients& g) {
-                  return gradient::maybe_times(g.grad().outer(gradient::conj(g["vec"])), g.scalar("alpha"));
+                  return gradient::maybe_times(g.grad().outer(gradient::conjugated(g["vec"])), g.scalar("alpha"));
                 })
       .gradient("vec", "mat", [](const Gradients& g) {
-        return gradient::maybe_times(gradient::conj(g["mat"].t()).mv(g.grad()), g.scalar("alpha"));
+        return gradient::maybe_times(gradient::conjugated(g["mat"].t()).mv(g.grad()), g.scalar("alpha"));
       });
   aten.def("dot(Tensor self, Tensor tensor) -> Tensor")
       .compute([](const Tensor& a, const Tensor& b) { return dot_rule("dot", a, b); }, dot_kernel)
       .out("dot.out")
       .tags(Tag::strided_out)
-      .gradient("self", "tensor", [](const Gradients& g) { return g.grad().mul(gradient::conj(g["tensor"])); })
-      .gradient("tensor", "self", [](const Gradients& g) { return g.grad().mul(gradient::conj(g["self"])); });
+      .gradient("self", "tensor", [](const Gradients& g) { return g.grad().mul(gradient::conjugated(g["tensor"])); })
+      .gradient("tensor", "self", [](const Gradients& g) { return g.grad().mul(gradient::conjugated(g["self"])); });
   aten.def("vdot(Tensor self, Tensor other) -> Tensor")
       .compute([](const Tensor& a, const Tensor& b) { return dot_rule("vdot", a, b); }, dot_kernel)
       .out("vdot.out")
       .tags(Tag::strided_out)
-      .gradient("self", "other", [](const Gradients& g) { return gradient::conj(g.grad()).mul(g["other"]); })
+      .gradient("self", "other", [](const Gradients& g) { return gradient::conjugated(g.grad()).mul(g["other"]); })
       .gradient("other", "self", [](const Gradients& g) { return g.grad().mul(g["self"]); });
   aten.def("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addr_rule, addr_kernel)
@@ -572,10 +572,10 @@ void register_matmul(Library& aten) {
       .gradient("self", "", of_summand)
       .gradient("vec1", "vec2",
                 [](const Gradients& g) {
-                  return gradient::maybe_times(g.grad().mv(gradient::conj(g["vec2"])), g.scalar("alpha"));
+                  return gradient::maybe_times(g.grad().mv(gradient::conjugated(g["vec2"])), g.scalar("alpha"));
                 })
       .gradient("vec2", "vec1", [](const Gradients& g) {
-        return gradient::maybe_times(g.grad().t().mv(gradient::conj(g["vec1"])), g.scalar("alpha"));
+        return gradient::maybe_times(g.grad().t().mv(gradient::conjugated(g["vec1"])), g.scalar("alpha"));
       });
   aten.def("matmul(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.matmul")

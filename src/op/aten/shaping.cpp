@@ -426,7 +426,10 @@ void register_shaping(Library& aten) {
   aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor")
       .python_alias("torch.nn.functional.native_channel_shuffle", "torch.native_channel_shuffle")
       .compute(channel_shuffle_rule, channel_shuffle_kernel)
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return g.grad().native_channel_shuffle(floor_div(g.sizes("self")[1], g.sym_int("groups")));
+      });
 
   aten.def("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
       .compute(diag_embed_rule, diag_embed_kernel)

@@ -37,7 +37,10 @@ Meta resampled_from(const char* op, const Tensor& grad, SymIntList output_size, 
   if (!is_floating(grad.dtype()) || is_float8(grad.dtype()) || (antialias && is_reduced_float(grad.dtype())))
     kernel::not_implemented(text, grad.dtype());
   SymInts sizes(input_size.begin(), input_size.end());
-  SymInts strides = strides_for(spatial >= 2 ? grad.suggest_memory_format() : MemoryFormat::contiguous, sizes);
+  // Where PyTorch's kernel has channels last.
+  const bool nearest = mode == Resample::nearest || mode == Resample::nearest_exact;
+  const bool keeps_format = mode == Resample::cubic ? false : nearest ? spatial == 2 : spatial >= 2;
+  SymInts strides = strides_for(keeps_format ? grad.suggest_memory_format() : MemoryFormat::contiguous, sizes);
   return {std::move(sizes), std::move(strides), grad.dtype(), grad.device(), false};
 }
 

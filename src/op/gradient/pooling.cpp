@@ -8,7 +8,7 @@ namespace calque::gradient {
 Tensor at_places(const Tensor& plane, const Tensor& indices, int spatial) {
   const SymIntList sizes = indices.sym_sizes();
   SymInts flat(sizes.begin(), sizes.end() - spatial);
-  flat.emplace_back(-1);
+  flat.push_back(SymInt(-1));
   return plane.contiguous().view(flat).gather(-1, indices.contiguous().view(flat)).view(sizes);
 }
 

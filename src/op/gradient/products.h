@@ -6,7 +6,7 @@
 namespace calque::gradient {
 
 // The conjugate; a real tensor itself, without a call.
-Tensor conj(const Tensor& t);
+Tensor conjugated(const Tensor& t);
 
 // Of `left` in alpha * left.mm(right), and of `right`: laid out as that factor was, where its columns are contiguous.
 Tensor of_left_matrix(const Tensor& grad, const Tensor& right, const Meta& left, const Scalar& alpha);

@@ -27,7 +27,7 @@ Tensor of_permute(const Gradients& g) {
 
 namespace {
 
-bool is_one(SymInt size) { return guard_or(size == 1, false); }
+bool is_of_size_one(SymInt size) { return guard_or(size == 1, false); }
 
 // What a squeeze of these dimensions took away.
 template <class Squeezed>
@@ -35,7 +35,7 @@ Tensor unsqueezed(const Gradients& g, Squeezed squeezed) {
   const SymIntList sizes = g.sizes("self");
   Tensor out = g.grad();
   for (size_t d = 0; d < sizes.size(); ++d)
-    if (squeezed(static_cast<int64_t>(d)) && is_one(sizes[d])) out = out.unsqueeze(static_cast<int64_t>(d));
+    if (squeezed(static_cast<int64_t>(d)) && is_of_size_one(sizes[d])) out = out.unsqueeze(static_cast<int64_t>(d));
   return out;
 }
 

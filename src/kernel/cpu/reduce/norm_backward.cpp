@@ -1,4 +1,4 @@
-// Gradients of normalisation. Rows lie contiguous; sums that grow long are kept in double.
+// Gradients of normalisation. GradientRows lie contiguous; sums that grow long are kept in double.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -52,9 +52,9 @@ void write_sums(const std::vector<double>& sums, const TensorBase& out) {
 }
 
 // Gradient, input and the input's gradient, contiguous, by element.
-class Rows {
+class GradientRows {
  public:
-  Rows(const TensorBase& grad, const TensorBase& input, const Target& to)
+  GradientRows(const TensorBase& grad, const TensorBase& input, const Target& to)
       : grad_(contiguous_as(grad, input.dtype())),
         input_(contiguous_as(input, input.dtype())),
         item_(input.element_size()),
@@ -83,8 +83,8 @@ int64_t grain_of(int64_t elements) { return std::max<int64_t>(1, norm_grain / st
 
 // The sums of each column of [rows, n]: of grad * (x - mean) * rstd and of grad. Threads own columns.
 template <class C>
-void add_columns(const NormBackwardRow& loops, const Rows& data, int64_t rows, int64_t n, const C* mean, const C* rstd,
-                 std::vector<double>& with_x, std::vector<double>& alone) {
+void add_columns(const NormBackwardRow& loops, const GradientRows& data, int64_t rows, int64_t n, const C* mean,
+                 const C* rstd, std::vector<double>& with_x, std::vector<double>& alone) {
   constexpr int64_t tile = 256, together = 64;  // rows that are added in the compute type before they go to double
   parallel_for(0, (n + tile - 1) / tile, grain_of(rows * tile), [&](int64_t first, int64_t last) {
     C some_x[tile], some[tile];
@@ -111,7 +111,7 @@ void layer_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
                             const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const ParameterArray<C> w(weight), m(mean), r(rstd);
   const Target to(grad_input, input.dtype());
-  const Rows data(grad, input, to);
+  const GradientRows data(grad, input, to);
   const int64_t rows = n ? input.numel() / n : 0;
   if (to.wanted() && rows)
     parallel_for(0, rows, grain_of(n), [&](int64_t b, int64_t e) {
@@ -140,7 +140,7 @@ void group_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
                             const TensorBase& grad_bias) {
   const ParameterArray<C> w(weight), m(mean), r(rstd);
   const Target to(grad_input, input.dtype());
-  const Rows data(grad, input, to);
+  const GradientRows data(grad, input, to);
   const int64_t per_group = c / groups;
   const auto planes = static_cast<size_t>(n * c);
   const auto scale_of = [&](int64_t plane) { return static_cast<double>(w.data() ? w.data()[plane % c] : C{1}); };
@@ -192,7 +192,7 @@ void batch_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
                             const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const ParameterArray<C> w(weight), m(train ? save_mean : running_mean), v(train ? save_invstd : running_var);
   const Target to(grad_input, input.dtype());
-  const Rows data(grad, input, to);
+  const GradientRows data(grad, input, to);
   const NormRow& straight = norm_row(input.dtype(), "batch_norm_backward");
   const int64_t n = input.size(0), c = input.size(1), hw = n * c != 0 ? input.numel() / (n * c) : 0;
   const auto count = static_cast<double>(n * hw);
