@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/like.h"
 #include "calque/train/optimizer.h"
 #include "kernel/cpu/optim/update.h"
