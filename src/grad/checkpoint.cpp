@@ -124,9 +124,9 @@ struct Frame {
   TensorVector inputs;
   CheckpointingOptions options;
   Surroundings before;
-  std::vector<Meta> kept;                      // what the first time kept, in order
-  std::unordered_map<size_t, Tensor> again;    // computed again, by number
-  size_t waiting = 0;                          // of them that nobody has asked for yet
+  std::vector<Meta> kept;                    // what the first time kept, in order
+  std::unordered_map<size_t, Tensor> again;  // computed again, by number
+  size_t waiting = 0;                        // of them that nobody has asked for yet
   bool is_computed = false;
 
   void compute();
@@ -158,9 +158,10 @@ class Collect final : public SavedTensorHooks {
   size_t count() const { return count_; }
 
   [[noreturn]] static void differs(const std::string& first, const std::string& second) {
-    throw UserError("checkpoint: a different number of tensors was saved during the original forward and recomputation. Number "
-                    "of tensors saved during forward: " +
-                    first + ", during recomputation: " + second + "; the function must do the same each time");
+    throw UserError(
+        "checkpoint: a different number of tensors was saved during the original forward and recomputation. Number "
+        "of tensors saved during forward: " +
+        first + ", during recomputation: " + second + "; the function must do the same each time");
   }
 
  private:
@@ -214,7 +215,8 @@ class Forget final : public SavedTensorHooks {
 
 }  // namespace
 
-TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs, const CheckpointingOptions& options) {
+TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs,
+                        const CheckpointingOptions& options) {
   if (!records_gradients()) return function(inputs);
   if (options.use_reentrant) {
     if (std::none_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.defined() && t.requires_grad(); }))

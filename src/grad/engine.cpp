@@ -49,7 +49,8 @@ Tensor fitted(const Tensor& given, const Meta& wanted, const GradNode& from, siz
   if (!given.defined() || wanted.undefined) return given;
   Tensor g = given;
   const auto fail = [&](const std::string& what) {
-    throw UserError(from.name() + line_of(from) + " returned an invalid gradient at index " + std::to_string(i) + ": " + what);
+    throw UserError(from.name() + line_of(from) + " returned an invalid gradient at index " + std::to_string(i) + ": " +
+                    what);
   };
   if (!equal_sizes(g.sym_sizes(), wanted.sizes)) {
     if (!broadcasts_to(wanted.sizes, g.sym_sizes()))
@@ -62,8 +63,7 @@ Tensor fitted(const Tensor& given, const Meta& wanted, const GradNode& from, siz
     if (is_complex(g.dtype()) && !is_complex(wanted.dtype)) g = g.real();
     g = g.to(wanted.dtype);
   }
-  if (!(g.device() == wanted.device))
-    fail("expected device " + wanted.device.str() + ", found " + g.device().str());
+  if (!(g.device() == wanted.device)) fail("expected device " + wanted.device.str() + ", found " + g.device().str());
   return g;
 }
 
@@ -218,8 +218,8 @@ class Pass {
     for (const GradHooks::Before& hook : std::vector<GradHooks::Before>(hooks->before))
       if (TensorVector given = hook.run(grads); !given.empty()) {
         if (given.size() != grads.size())
-          throw UserError("a pre hook of " + node.name() + " gave " + std::to_string(given.size()) + " gradients, expected " +
-                          std::to_string(grads.size()));
+          throw UserError("a pre hook of " + node.name() + " gave " + std::to_string(given.size()) +
+                          " gradients, expected " + std::to_string(grads.size()));
         grads = std::move(given);
       }
     run_hooks(hooks->retaining, grads);
@@ -360,8 +360,7 @@ void backward(const TensorVector& outputs, const BackwardOptions& options) {
   Pass pass(options.retain_graph.value_or(options.create_graph), options.create_graph);
   std::vector<GradEdge> held;  // the pass knows nodes by address
   for (const Tensor& input : options.inputs) {
-    if (!input.requires_grad())
-      throw UserError("backward: one of the inputs does not require grad");
+    if (!input.requires_grad()) throw UserError("backward: one of the inputs does not require grad");
     if (const Ref<GradNode> node = grad_fn(input)) {
       retain_grad(input);
       held.push_back({node, find_grad_state(input)->result});

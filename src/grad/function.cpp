@@ -17,17 +17,17 @@ class FunctionNode final : public GradNode {
 
   void keep(const TensorVector& tensors, const TensorVector& outputs) {
     for (const Tensor& t : tensors) {
-      const auto own = std::find_if(outputs.begin(), outputs.end(), [&](const Tensor& o) {
-        return o.defined() && t.defined() && o.is_same(t);
-      });
+      const auto own = std::find_if(outputs.begin(), outputs.end(),
+                                    [&](const Tensor& o) { return o.defined() && t.defined() && o.is_same(t); });
       kept_.emplace_back(t, own != outputs.end(), static_cast<uint32_t>(own - outputs.begin()));
     }
   }
 
   TensorVector apply(TensorVector grads, const std::vector<bool>&) override {
     if (released_)
-      throw UserError("Trying to backward through the graph a second time: what " + name() +
-                      " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
+      throw UserError(
+          "Trying to backward through the graph a second time: what " + name() +
+          " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
     if (function_->materialize_)
       for (size_t i = 0; i < grads.size(); ++i)
         if (!grads[i].defined() && !results[i].undefined) {
@@ -37,14 +37,13 @@ class FunctionNode final : public GradNode {
     function_->node_ = this;
     TensorVector given = function_->backward(grads);
     if (given.size() != next.size())
-      throw UserError(name() + " returned an incorrect number of gradients (expected " + std::to_string(next.size()) + ", got " +
-                      std::to_string(given.size()) + ")");
+      throw UserError(name() + " returned an incorrect number of gradients (expected " + std::to_string(next.size()) +
+                      ", got " + std::to_string(given.size()) + ")");
     return given;
   }
 
   TensorVector saved() {
-    if (released_)
-      throw UserError("saved_tensors of " + name() + " have been freed: a pass went by without retain_graph");
+    if (released_) throw UserError("saved_tensors of " + name() + " have been freed: a pass went by without retain_graph");
     TensorVector out;
     for (const SavedTensor& t : kept_) out.push_back(t.unpack(*this));
     return out;
@@ -72,9 +71,8 @@ TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const
   const auto is_in = [](const TensorVector& list, const Tensor& t) {
     return std::any_of(list.begin(), list.end(), [&](const Tensor& x) { return x.defined() && x.is_same(t); });
   };
-  const bool records = records_gradients() && std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) {
-                         return t.defined() && t.requires_grad();
-                       });
+  const bool records = records_gradients() && std::any_of(inputs.begin(), inputs.end(),
+                                                          [](const Tensor& t) { return t.defined() && t.requires_grad(); });
   function->needs_.clear();
   for (const Tensor& t : inputs) function->needs_.push_back(records && t.defined() && t.requires_grad());
   Ref<GradNode> node;
@@ -100,7 +98,8 @@ TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const
     if (!smooth) continue;
     if (is_in(function->dirty_, t)) {
       check_may_write(function->name(), t);
-      const auto at = std::find_if(inputs.begin(), inputs.end(), [&](const Tensor& x) { return x.defined() && x.is_same(t); });
+      const auto at =
+          std::find_if(inputs.begin(), inputs.end(), [&](const Tensor& x) { return x.defined() && x.is_same(t); });
       rebase_history(t, node, at == inputs.end() ? std::nullopt : std::optional(static_cast<uint32_t>(at - inputs.begin())));
       continue;
     }

@@ -42,7 +42,7 @@ void zero_grad(const TensorVector& leaves, bool set_to_none) {
 namespace {
 
 template <class Hook>
-GradHookHandle handle_of(const std::shared_ptr<GradHooks>& hooks, std::vector<Hook> GradHooks::* list, uint64_t id) {
+GradHookHandle handle_of(const std::shared_ptr<GradHooks>& hooks, std::vector<Hook> GradHooks::*list, uint64_t id) {
   return GradHookHandle([weak = std::weak_ptr<GradHooks>(hooks), list, id] {
     if (const auto there = weak.lock()) std::erase_if((*there).*list, [&](const Hook& hook) { return hook.id == id; });
   });
@@ -76,8 +76,7 @@ GradHookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&
 }
 
 GradHookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
-  if (!leaf.requires_grad())
-    throw UserError("cannot register a hook on a tensor that doesn't require gradient");
+  if (!leaf.requires_grad()) throw UserError("cannot register a hook on a tensor that doesn't require gradient");
   if (grad_fn(leaf)) throw UserError("post accumulate grad hooks cannot be registered on non-leaf tensors");
   GradState& state = grad_state(leaf);
   if (!state.after_accumulation) state.after_accumulation = std::make_shared<GradHooks>();
@@ -95,7 +94,7 @@ GradHookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorV
 }
 
 GradHookHandle register_hook(const Ref<GradNode>& node,
-                         std::function<TensorVector(const TensorVector&, const TensorVector&)> hook) {
+                             std::function<TensorVector(const TensorVector&, const TensorVector&)> hook) {
   const std::shared_ptr<GradHooks> hooks = node->shared_hooks();
   const uint64_t id = hooks->next_id++;
   hooks->after.push_back({id, std::move(hook)});

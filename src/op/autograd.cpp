@@ -24,8 +24,7 @@ Value geometry_value(const SymInts& numbers) { return list(Values(numbers.begin(
 
 // The node of as_strided, which makes any view from its base.
 Ref<GradNode> node_from_base(const Tensor& view, const Tensor& base) {
-  const Values args{base, geometry_value(view.impl().sizes), geometry_value(view.impl().strides),
-                    view.sym_storage_offset()};
+  const Values args{base, geometry_value(view.impl().sizes), geometry_value(view.impl().strides), view.sym_storage_offset()};
   Ref<GradNode> node(new OperatorNode(ops().as_strided, ops().as_strided.gradient(), args));
   node->results = {view.meta()};
   return node;
@@ -56,8 +55,9 @@ class CopySlices final : public GradNode {
     TensorVector out(next.size());
     if (!grads[0].defined()) return out;
     if (!call_)
-      throw UserError("Trying to backward through the graph a second time: what CopySlices kept has been freed by the first "
-                      "pass. Say retain_graph where you call backward or grad the first time");
+      throw UserError(
+          "Trying to backward through the graph a second time: what CopySlices kept has been freed by the first "
+          "pass. Say retain_graph where you call backward or grad the first time");
     const Tensor whole = grads[0].new_empty_strided(base_.sizes, base_.strides);
     whole.copy_(grads[0]);
     const Tensor slice = whole.as_strided(view_.sizes, view_.strides, view_offset_ - base_offset_);
@@ -130,19 +130,25 @@ void check_may_write(const std::string& op, const Tensor& self) {
   if (!impl.wants_grad() && !impl.base) return;
   if (impl.base) {
     if (impl.base->requires_grad && impl.base->is_leaf)
-      throw UserError(op + ": a view of a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope "
-                           "or clone() the leaf first");
+      throw UserError(
+          op +
+          ": a view of a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope "
+          "or clone() the leaf first");
     if (impl.view_kind == ViewKind::no_grad)
-      throw UserError(op + ": a view was created in no_grad mode and is being modified in place with grad mode enabled. Move "
-                           "both into the no-grad scope, or both outside of it");
+      throw UserError(op +
+                      ": a view was created in no_grad mode and is being modified in place with grad mode enabled. Move "
+                      "both into the no-grad scope, or both outside of it");
     if (impl.view_kind == ViewKind::one_of_many)
-      throw UserError(op + ": this view is the output of a function that returns multiple views. Such functions do not allow the "
-                           "output views to be modified in place; make the views one by one (select, narrow), or clone() this one");
+      throw UserError(
+          op +
+          ": this view is the output of a function that returns multiple views. Such functions do not allow the "
+          "output views to be modified in place; make the views one by one (select, narrow), or clone() this one");
     return;
   }
   if (impl.is_leaf)
-    throw UserError(op + ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or "
-                         "clone() it");
+    throw UserError(op +
+                    ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or "
+                    "clone() it");
 }
 
 namespace {
@@ -183,9 +189,8 @@ Value call_that_writes(const Operator& op, const OperatorGradient* gradient, con
   if (!has_gradient_dtype(self.dtype())) return call_next(op, args);
   auto* call = new OperatorNode(op, gradient, args);
   const Ref<GradNode> node(call);
-  const bool keeps = std::any_of(args.begin() + 1, args.end(), [&](const Value& v) {
-    return v.is_tensor() && v.to_tensor().is_same(self);
-  });
+  const bool keeps = std::any_of(args.begin() + 1, args.end(),
+                                 [&](const Value& v) { return v.is_tensor() && v.to_tensor().is_same(self); });
   Tensor before;
   if (call->keeps_first() || keeps) {
     const GradModeScope off(false);

@@ -156,12 +156,12 @@ class PointerList {
 
 struct ThreadContext : ThreadSwitches {
   // op/grad_node.h
-  GradNode* dying_nodes = nullptr;  // that wait for the one that is being destroyed
-  bool nodes_die = false;           // one is being destroyed
-  uint64_t grad_nodes = 0;          // that the thread has made
+  GradNode* dying_nodes = nullptr;                             // that wait for the one that is being destroyed
+  bool nodes_die = false;                                      // one is being destroyed
+  uint64_t grad_nodes = 0;                                     // that the thread has made
   PointerList<std::shared_ptr<SavedTensorHooks>> saved_hooks;  // op/grad_node.h: the innermost last
-  PointerList<Mode> modes;                       // op/mode.h: ordered by slot, the newest of a slot first
-  PointerList<ModuleObserver> module_observers;  // nn/observer.h: the innermost last
+  PointerList<Mode> modes;                                     // op/mode.h: ordered by slot, the newest of a slot first
+  PointerList<ModuleObserver> module_observers;                // nn/observer.h: the innermost last
 };
 static_assert(std::is_trivially_destructible_v<ThreadContext>);
 

@@ -33,7 +33,7 @@ struct GradOptions {
   TensorVector grad_outputs = {};  // as BackwardOptions::gradients
   std::optional<bool> retain_graph = std::nullopt;
   bool create_graph = false;
-  bool allow_unused = false;      // an input that no output depends on has an undefined gradient; else a UserError
+  bool allow_unused = false;       // an input that no output depends on has an undefined gradient; else a UserError
   bool materialize_grads = false;  // zeros instead; implies allow_unused
 };
 // The gradients of the inputs, which may be any tensors on the way.
@@ -67,7 +67,7 @@ GradHookHandle register_post_accumulate_grad_hook(const Tensor& leaf, std::funct
 // they stay.
 GradHookHandle register_prehook(const Ref<GradNode>& node, std::function<TensorVector(const TensorVector& outputs)> hook);
 GradHookHandle register_hook(const Ref<GradNode>& node,
-                         std::function<TensorVector(const TensorVector& inputs, const TensorVector& outputs)> hook);
+                             std::function<TensorVector(const TensorVector& inputs, const TensorVector& outputs)> hook);
 
 // ---- modes --------------------------------------------------------------------------------------------------------
 class EnableGradGuard : GradModeScope {
@@ -112,9 +112,9 @@ class GradFunction {
 
   // For `forward` to say.
   void save_for_backward(TensorVector tensors) { to_save_ = std::move(tensors); }
-  void mark_dirty(TensorVector inputs) { dirty_ = std::move(inputs); }                     // they were written
+  void mark_dirty(TensorVector inputs) { dirty_ = std::move(inputs); }                    // they were written
   void mark_non_differentiable(TensorVector outputs) { constant_ = std::move(outputs); }  // they have no gradient
-  void set_materialize_grads(bool value) { materialize_ = value; }                         // undefined gradients become zeros
+  void set_materialize_grads(bool value) { materialize_ = value; }                        // undefined gradients become zeros
   // For `backward` to ask.
   TensorVector saved_tensors() const;
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }

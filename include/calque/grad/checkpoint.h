@@ -15,8 +15,8 @@ struct CheckpointingOptions {
   // gradients and `grad` do not go through it, and one of the inputs must want a gradient.
   bool use_reentrant = false;
   bool preserve_rng_state = true;  // random numbers are drawn again
-  bool early_stop = true;          // computing again ends with the last tensor that is needed; not where use_reentrant is set
-  bool check_determinism = true;   // UserError when the second time keeps other tensors than the first; likewise
+  bool early_stop = true;         // computing again ends with the last tensor that is needed; not where use_reentrant is set
+  bool check_determinism = true;  // UserError when the second time keeps other tensors than the first; likewise
 };
 using CheckpointedFunction = std::function<TensorVector(const TensorVector& inputs)>;
 TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs,

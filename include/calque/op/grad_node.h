@@ -108,7 +108,7 @@ class SavedTensor {
 
  private:
   Tensor tensor_;
-  std::shared_ptr<void> packed_;              // by these hooks
+  std::shared_ptr<void> packed_;  // by these hooks
   std::shared_ptr<SavedTensorHooks> hooks_;
   GradEdge edge_;  // where the gradient of a packed tensor goes
   uint32_t version_ = 0;
@@ -127,7 +127,7 @@ class OperatorNode final : public GradNode {
   // Keeps what the formulas want. `written` stands for the first argument, which the call has overwritten.
   void keep_arguments(const Values& args, const Tensor& written);
   void keep_results(const Value& result);
-  bool keeps_first() const;                     // does a formula that will run want the first argument?
+  bool keeps_first() const;                    // does a formula that will run want the first argument?
   std::optional<uint32_t> first_edge() const;  // the first argument's
 
  private:
@@ -148,7 +148,7 @@ class OperatorNode final : public GradNode {
 
   const Operator& op_;
   const OperatorGradient* gradient_;
-  Values arguments_;  // without tensors
+  Values arguments_;               // without tensors
   std::vector<Argument> tensors_;  // by argument
   std::vector<Kept> kept_;
   bool released_ = false;
@@ -172,18 +172,18 @@ struct GradState final : TensorHistory {
   Tensor grad;
   Ref<GradNode> node;  // whose result it is; null for leaves
   uint32_t result = 0;
-  GradNode* accumulator = nullptr;          // of a leaf, while a graph leads to it
-  std::shared_ptr<GradHooks> hooks;         // of a leaf
+  GradNode* accumulator = nullptr;   // of a leaf, while a graph leads to it
+  std::shared_ptr<GradHooks> hooks;  // of a leaf
   std::shared_ptr<GradHooks> after_accumulation;
   std::shared_ptr<Tensor> retained;  // the gradient of a result that was told to retain it
   std::mutex adding;
 };
 
-GradState& grad_state(const Tensor& t);         // made when it is first asked for
+GradState& grad_state(const Tensor& t);  // made when it is first asked for
 const GradState* find_grad_state(const Tensor& t);
 // Whose result the tensor is, null for leaves. A view whose base was written says how it comes from the base now.
 Ref<GradNode> grad_fn(const Tensor& t);
-GradEdge gradient_edge(const Tensor& t);         // none when no gradient is wanted
+GradEdge gradient_edge(const Tensor& t);  // none when no gradient is wanted
 Ref<GradNode> accumulator_of(const Tensor& leaf);
 // The tensor is the node's result from now on.
 void set_history(const Tensor& t, const Ref<GradNode>& node, uint32_t result);

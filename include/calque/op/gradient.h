@@ -74,9 +74,9 @@ class Gradients {
 
 // One function of a stanza.
 struct GradientFormula {
-  std::vector<uint8_t> of;       // the arguments by position
-  uint64_t kept_arguments = 0;   // by position
-  uint64_t kept_results = 0;     // by position
+  std::vector<uint8_t> of;      // the arguments by position
+  uint64_t kept_arguments = 0;  // by position
+  uint64_t kept_results = 0;    // by position
   Tensor (*one)(const Gradients&) = nullptr;
   TensorVector (*several)(const Gradients&) = nullptr;  // in the order of `of`; a list's tensors one after the other
 };
