@@ -10,7 +10,7 @@
 #include "support/error_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::data_test {
 namespace {
 
 std::string tiny_lm() { return test::source_folder() + "/assets/tiny-lm"; }
@@ -122,4 +122,4 @@ TEST(TrainData, the_class_says_the_task) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::data_test

@@ -20,7 +20,7 @@
 #include "support/error_support.h"
 #include "support/folder_support.h"
 
-namespace calque {
+namespace calque::optimizer_test {
 namespace {
 
 Tensor leaf(const Tensor& values) { return values.clone().set_requires_grad(); }
@@ -253,4 +253,4 @@ TEST(Clipping, by_value) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::optimizer_test

@@ -11,7 +11,7 @@
 #include "support/folder_support.h"
 #include "support/paths.h"
 
-namespace calque {
+namespace calque::trainer_test {
 namespace {
 
 std::string tiny_lm() { return test::source_folder() + "/assets/tiny-lm"; }
@@ -19,8 +19,8 @@ std::string tiny_lm() { return test::source_folder() + "/assets/tiny-lm"; }
 using testing::HasSubstr;
 
 // All that a run of training needs. With dropout: its random numbers go on too.
-struct Run {
-  explicit Run(TrainOptions options = {.batch_size = 2}, const std::string& schedule_name = "cosine") {
+struct TrainingRun {
+  explicit TrainingRun(TrainOptions options = {.batch_size = 2}, const std::string& schedule_name = "cosine") {
     LoadOptions load;
     load.dtype = DType::float32;
     load.config_updates = {{"attention_dropout", 0.2}};
@@ -61,7 +61,7 @@ struct Run {
 };
 
 TEST(Training, the_loss_falls) {
-  Run run;
+  TrainingRun run;
   const std::vector<double> losses = run.steps(10);
   EXPECT_LT(losses.back(), losses.front());
   EXPECT_EQ(run.trainer->steps_done(), 10);
@@ -69,13 +69,13 @@ TEST(Training, the_loss_falls) {
 
 TEST(Training, goes_on_from_a_checkpoint_with_the_same_bits) {
   const test::TemporaryFolder folder;
-  Run whole;
+  TrainingRun whole;
   std::vector<double> expected = whole.steps(7);
 
-  Run first;
+  TrainingRun first;
   std::vector<double> losses = first.steps(4);  // in the middle of the second epoch
   first.trainer->save(folder / "checkpoint-4");
-  Run second;
+  TrainingRun second;
   second.steps(2);  // what was before a load does not matter
   second.trainer->load(folder / "checkpoint-4");
   EXPECT_EQ(second.trainer->steps_done(), 4);
@@ -86,7 +86,7 @@ TEST(Training, goes_on_from_a_checkpoint_with_the_same_bits) {
 
 TEST(Training, a_checkpoint_is_a_model_folder) {
   const test::TemporaryFolder folder;
-  Run run;
+  TrainingRun run;
   run.steps(1);
   run.trainer->save(folder / "checkpoint-1", tiny_lm());
   EXPECT_THAT(test::names_in(folder / "checkpoint-1"),
@@ -99,16 +99,16 @@ TEST(Training, a_checkpoint_is_a_model_folder) {
 
 TEST(Training, refuses_to_go_on_with_another_seed) {
   const test::TemporaryFolder folder;
-  Run run;
+  TrainingRun run;
   run.steps(1);
   run.trainer->save(folder / "checkpoint-1");
-  Run other({.batch_size = 2, .seed = 7});
+  TrainingRun other({.batch_size = 2, .seed = 7});
   EXPECT_THAT(test::error_of([&] { other.trainer->load(folder / "checkpoint-1"); }),
               HasSubstr("training cannot go on from here: \"seed\" was 42 and is 7 now"));
 }
 
 TEST(Training, a_step_of_several_batches_has_their_mean_loss) {
-  Run one({.batch_size = 2}, "constant"), two({.batch_size = 2, .accumulate = 3}, "constant");
+  TrainingRun one({.batch_size = 2}, "constant"), two({.batch_size = 2, .accumulate = 3}, "constant");
   const TrainStep step = two.trainer->step();
   EXPECT_EQ(step.step, 1);
   double tokens = 0;
@@ -117,14 +117,14 @@ TEST(Training, a_step_of_several_batches_has_their_mean_loss) {
 }
 
 TEST(Training, bfloat16_autocast_keeps_float32_weights) {
-  Run run({.batch_size = 2, .bfloat16 = true});
+  TrainingRun run({.batch_size = 2, .bfloat16 = true});
   const std::vector<double> losses = run.steps(6);
   EXPECT_LT(losses.back(), losses.front());
   for (const auto& [name, p] : run.model->named_parameters()) EXPECT_EQ(p.dtype(), DType::float32) << name;
 }
 
 TEST(Training, evaluation_changes_nothing) {
-  Run plain, evaluated;
+  TrainingRun plain, evaluated;
   const double before = evaluated.trainer->evaluate(*evaluated.data).loss;
   EXPECT_EQ(plain.steps(3), evaluated.steps(3));
   EXPECT_LT(evaluated.trainer->evaluate(*evaluated.data).loss, before);
@@ -142,4 +142,4 @@ TEST(Training, the_curve_is_a_picture_with_both_lines) {
 }
 
 }  // namespace
-}  // namespace calque
+}  // namespace calque::trainer_test
