@@ -172,15 +172,15 @@ NamedValues Optimizer::load_state(const Tensor& param, const Value& state, const
       continue;
     }
     const Tensor& given = value.to_tensor();
-    if (name == "step" || !param.is_floating_point()) {
+    if (name == "step") {
       out.set(name, given.clone());
-    } else if (given.dim() > 0 && given.dim() == param.dim() && given.numel() == param.numel()) {
-      if (str(given.sym_sizes()) != str(param.sym_sizes()))
-        throw UserError(where + ", \"" + name + "\": expected sizes " + str(param.sym_sizes()) +
-                        " as the parameter's, found " + str(given.sym_sizes()));
+    } else if (!states_are_like_parameters()) {
+      out.set(name, given.to(param.dtype(), false, true));
+    } else if (str(given.sym_sizes()) == str(param.sym_sizes())) {
       out.set(name, zeros_like(param).copy_(given));  // in the parameter's order of memory
     } else {
-      out.set(name, given.to(param.dtype(), false, true));
+      throw UserError(where + ", \"" + name + "\": expected sizes " + str(param.sym_sizes()) + " as the parameter's, found " +
+                      str(given.sym_sizes()));
     }
   }
   // Older files hold a number.

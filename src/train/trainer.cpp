@@ -1,9 +1,12 @@
 #include "calque/train/trainer.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <unordered_map>
 
 #include "calque/base/error.h"
@@ -136,6 +139,18 @@ Evaluation Trainer::evaluate(const TrainData& data) {
 
 namespace {
 
+// What a process that was killed left of a checkpoint.
+void remove_partial(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const size_t mark = name.rfind(".partial-");
+    if (mark == std::string::npos || !name.starts_with("checkpoint-")) continue;
+    const int pid = std::atoi(name.c_str() + mark + 9);
+    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) std::filesystem::remove_all(entry.path());
+  }
+}
+
 void write_text(const std::filesystem::path& path, const std::string& text) {
   FileWriter writer(path.string());
   writer.write(text.data(), text.size());
@@ -197,6 +212,7 @@ std::string Trainer::state_json() const {
 void Trainer::save(const std::filesystem::path& folder, const std::optional<std::filesystem::path>& companions_of) {
   namespace fs = std::filesystem;
   const fs::path partial = folder.string() + ".partial-" + std::to_string(::getpid());
+  remove_partial(folder.parent_path().empty() ? fs::path(".") : folder.parent_path());
   fs::remove_all(partial);
   SaveOptions options;
   options.companions_of = companions_of;

@@ -93,6 +93,7 @@ class Optimizer {
   virtual void check(const NamedValues& options) const = 0;  // UserError in PyTorch's words
   virtual void start(const Target& target) const = 0;        // fills the state of a parameter that has none
   virtual void update(std::vector<Target>& targets) = 0;
+  virtual bool states_are_like_parameters() const { return false; }  // in sizes, the step apart
   // Every parameter's state is made when it is added, not at the first step.
   void start_all();
   NamedValues load_state(const Tensor& param, const Value& state, const std::string& where) const;
@@ -116,6 +117,7 @@ class ElementwiseOptimizer : public Optimizer {
  protected:
   using Optimizer::Optimizer;
   void update(std::vector<Target>& targets) override;
+  bool states_are_like_parameters() const override { return true; }
   struct Part;  // a parameter's arrays and numbers
   virtual void prepare(const Target& target, Part& part) const = 0;
 };
