@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Optimizers, schedules and gradient clipping beside torch.optim, torch.nn.utils and transformers, live.
 
-One step from equal gradients and equal states is compared, at every step of several: parameters and states within 1 ulp of PyTorch's
-(Adafactor, which takes norms of whole tensors, within the bounds below). The reference is what PyTorch's optimizers do on the CPU when
-nothing is said: one tensor after the other (`foreach=None, fused=None`). `foreach=True` is held against the same results, `fused=True`
-against Calque's `fused` option. State files go both ways; the step after is compared too. Learning rates must be equal to the bit.
---all: more cases of each.
+One step from equal parameters, states and gradients, at every step of several. The reference is what PyTorch's optimizers do on the CPU
+when nothing is said (`foreach=None, fused=None`): one tensor after the other. But the square root that they call is not the rounded
+one: MKL's is off by one unit in one of six float32 numbers. So their code is run with a correctly rounded root ("exact root"):
+parameters and states within 1 ulp. `fused=True`, which has a root of its own, against Calque's `fused`: 1 ulp. As they are, the default
+and `foreach=True` must be within 2 units of the larger of a number before and after the step: what a root that is off by one makes of it.
+Adafactor takes norms of whole tensors: units of the same kind, the bound beside it.
+State files go both ways; the step after is compared too. Learning rates must be equal to the bit.
+--all: every configuration in every dtype.
 """
+import contextlib
 import itertools
 import json
 import math
@@ -16,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -55,6 +60,38 @@ def ulps(a, b):
         least = torch.iinfo(integer).min
         return torch.where(i < 0, least - i, i)
     return int((ordered(a) - ordered(b)).abs().max())
+
+
+def units(a, b, before):
+    """The largest difference, in units of the larger of the numbers before and after."""
+    if a.shape != b.shape or a.dtype != b.dtype or not torch.equal(a.isnan(), b.isnan()):
+        return math.inf
+    scale = torch.maximum(a.double().abs(), b.double().abs())
+    if before is not None and before.shape == scale.shape:
+        scale = torch.maximum(scale, before.double().abs())
+    apart = (a.double() - b.double()).abs().nan_to_num(0)
+    return float((apart / (scale * torch.finfo(a.dtype).eps).clamp(min=1e-300)).max()) if a.numel() else 0.0
+
+
+@contextlib.contextmanager
+def exact_root():
+    """PyTorch's optimizers with correctly rounded square roots."""
+    base = torch.Tensor.sqrt, torch.Tensor.sqrt_
+
+    def sqrt(t):
+        return torch.from_numpy(np.sqrt(t.detach().numpy())) if t.dtype in (torch.float32, torch.float64) else base[0](t)
+    torch.Tensor.sqrt, torch.Tensor.sqrt_ = sqrt, lambda t: t.copy_(sqrt(t))
+    try:
+        yield
+    finally:
+        torch.Tensor.sqrt, torch.Tensor.sqrt_ = base
+
+
+def bound_of(name, form):
+    """(how to measure, at most)"""
+    if "Adafactor" in name:
+        return units, 32
+    return (ulps, 1) if form in ("exact root", "fused") else (units, 2)
 
 
 def combinations(**choices):
@@ -126,24 +163,26 @@ def run_torch(case, params, grads, state=None, **more):
     return after, optimizer, params
 
 
-def tolerance(case, dtype):
-    """Of a parameter after a step, and of a state: ulps."""
-    return 1, 1
-
-
 def add(tensors, n, params, grads):
     tensors.update({f"p.{n}.{i}": p for i, p in enumerate(params)})
     tensors.update({f"g.{n}.{s}.{i}": g for s, step in enumerate(grads) for i, g in enumerate(step) if g is not None})
 
 
-def compare(out, n, after, optimizer, params, bound):
+def compare(out, n, after, optimizer, params, measure, bound, before=None, state_before=None):
+    """`before`: the parameters before the first step; `state_before`: PyTorch's state dict before it."""
     wrong, worst = [], 0
+
+    def judge(what, mine, there, was):
+        nonlocal worst
+        u = measure(mine, there) if measure is ulps else measure(mine, there, was)
+        worst = max(worst, u)
+        if u > bound:
+            wrong.append(f"{what}: {u:.3g}")
+
     for s, step in enumerate(after):
         for i, p in enumerate(step):
-            u = ulps(out[f"p.{n}.{s}.{i}"], p)
-            worst = max(worst, u)
-            if u > bound:
-                wrong.append(f"step {s}, parameter {i} {tuple(p.shape)}: {u} ulp")
+            was = after[s - 1][i] if s else before[i] if before else None
+            judge(f"step {s}, parameter {i} {tuple(p.shape)}", out[f"p.{n}.{s}.{i}"], p, was)
     for i, p in enumerate(params):
         there = {k: v for k, v in optimizer.state.get(p, {}).items() if isinstance(v, torch.Tensor)}
         prefix = f"state.{n}.{i}."
@@ -152,10 +191,8 @@ def compare(out, n, after, optimizer, params, bound):
             wrong.append(f"parameter {i}: states {sorted(there)}, ours {sorted(mine)}")
             continue
         for k, v in there.items():
-            u = ulps(mine[k], v)
-            worst = max(worst, u)
-            if u > bound:
-                wrong.append(f"parameter {i} {tuple(v.shape)}, {k}: {u} ulp")
+            was = state_before["state"].get(i, {}).get(k) if state_before else None
+            judge(f"parameter {i} {tuple(v.shape)}, {k}", mine[k], v, was if isinstance(was, torch.Tensor) else None)
     return wrong, worst
 
 
@@ -171,21 +208,31 @@ def one_step_each(case, params, grads, **more):
                  "param_groups": state["param_groups"]}
 
 
+def forms_of(name, dtype):
+    """(name, PyTorch's options, ours, with a correctly rounded root)"""
+    adafactor = "Adafactor" in name
+    yield "default", {}, {}, False
+    if not adafactor:
+        yield "exact root", {}, {}, True
+    if name != "TransformersAdafactor" and dtype in ("float32", "float64"):
+        yield "foreach", {"foreach": True}, {}, False
+    if name in ("SGD", "Adam", "AdamW", "Adagrad"):
+        yield "fused", {"fused": True}, {"fused": True}, False
+
+
 def optimizers(folder, args):
     r = random.Random(1)
     torch.manual_seed(1)
     cases, tensors, expected = [], {}, []
-    for number, (name, options) in enumerate(configurations(r, args.all)):
-        dtypes = list(DTYPES) if args.all else r.sample(list(DTYPES)[:3], 2)
-        for dtype in dtypes:
+    for name, options in configurations(r, args.all):
+        for dtype in list(DTYPES) if args.all else r.sample(list(DTYPES)[:3], 2):
             case, params, grads = make_case(r, name, options, DTYPES[dtype], 4)
-            forms = [("default", {}, {})]
-            if name != "TransformersAdafactor" and dtype in ("float32", "float64"):
-                forms.append(("foreach", {"foreach": True}, {}))
-            if name in ("SGD", "Adam", "AdamW", "Adagrad"):
-                forms.append(("fused", {"fused": True}, {"fused": True}))
-            for form, torch_options, ours in forms:
-                for s, (here, step, state, after, optimizer, made) in enumerate(one_step_each(case, params, grads, **torch_options)):
+            for form, torch_options, ours, exact in forms_of(name, dtype):
+                # PyTorch's fused SGD wants a gradient for every parameter.
+                here_grads = [[torch.ones_like(p) if g is None else g for p, g in zip(params, step)] for step in grads] if form == "fused" else grads
+                with exact_root() if exact else contextlib.nullcontext():
+                    steps = list(one_step_each(case, params, here_grads, **torch_options))
+                for s, (here, step, state, after, optimizer, made) in enumerate(steps):
                     n = len(cases)
                     one = {**case, "options": {**options, **ours}, "steps": 1, "transposed": s % 2 == 1}
                     if state is not None:
@@ -193,17 +240,19 @@ def optimizers(folder, args):
                         torch.save(state, one["load"])
                     cases.append(one)
                     add(tensors, n, here, [step])
-                    expected.append((name, dtype, form, after, optimizer, made, options))
+                    expected.append((name, dtype, form, after, optimizer, made, options, here, state))
     out = run_peer(folder, cases, tensors)
     tables = {}
-    for n, (name, dtype, form, after, optimizer, made, options) in enumerate(expected):
-        wrong, worst = compare(out, n, after, optimizer, made, 1)
+    for n, (name, dtype, form, after, optimizer, made, options, here, state) in enumerate(expected):
+        measure, bound = bound_of(name, form)
+        wrong, worst = compare(out, n, after, optimizer, made, measure, bound, here, state)
         table = tables.setdefault((name, dtype, form), [0, 0, []])
         table[0] += 1
         table[1] = max(table[1], worst)
         table[2] += [f"case {n} {options}: {w}" for w in wrong]
     for (name, dtype, form), (count, worst, wrong) in sorted(tables.items()):
-        check(f"{name} {dtype} {form}: {count} steps, at most {worst} ulp", wrong)
+        unit = "ulp" if bound_of(name, form)[0] is ulps else "units"
+        check(f"{name} {dtype} {form}: {count} steps, at most {worst:.3g} {unit}", wrong)
 
 
 def runs(folder, args):
@@ -215,25 +264,27 @@ def runs(folder, args):
         case, params, grads = make_case(r, name, options, r.choice([torch.float32, torch.float64]), 12)
         add(tensors, len(cases), params, grads)
         cases.append(case)
-        expected.append((name, run_torch(case, params, grads)))
+        with exact_root():
+            expected.append((name, params, run_torch(case, params, grads)))
     out = run_peer(folder, cases, tensors)
     tables = {}
-    for n, (name, (after, optimizer, made)) in enumerate(expected):
-        wrong, worst = compare(out, n, after, optimizer, made, 64 if "Adafactor" in name else 2)
+    for n, (name, params, (after, optimizer, made)) in enumerate(expected):
+        measure, bound = (units, 256) if "Adafactor" in name else (ulps, 1)
+        wrong, worst = compare(out, n, after, optimizer, made, measure, bound, params)
         table = tables.setdefault(name, [0, 0, []])
         table[0] += 1
         table[1] = max(table[1], worst)
         table[2] += [f"case {n} {cases[n]['options']}: {w}" for w in wrong]
     for name, (count, worst, wrong) in tables.items():
-        check(f"{name}: {count} runs of 12 steps, at most {worst} ulp", wrong)
+        check(f"{name}: {count} runs of 12 steps, at most {worst:.3g} {'units' if 'Adafactor' in name else 'ulp'}", wrong)
 
 
 def same_groups(mine, there):
     wrong = []
     for i, (a, b) in enumerate(zip(mine, there)):
         a, b = dict(a), dict(b)
-        if list(a) != list(b):
-            wrong.append(f"group {i}: keys {list(a)}, PyTorch's {list(b)}")
+        if set(a) != set(b):
+            wrong.append(f"group {i}: keys {sorted(a)}, PyTorch's {sorted(b)}")
         wrong += [f"group {i}, {k}: {a.get(k)!r}, PyTorch's {b[k]!r}" for k in b if a.get(k) != b[k]]
     return wrong
 
@@ -249,15 +300,17 @@ def files(folder, args):
         add(tensors, 0, params, grads[:2])
         out = run_peer(folder, [{**case, "steps": 2, "save": path}], tensors)
         saved = torch.load(path, weights_only=True)
-        _, optimizer, _ = run_torch(case, params, grads[:2])
+        with exact_root():
+            _, optimizer, _ = run_torch(case, params, grads[:2])
+            after, _, _ = run_torch(case, [out[f"p.0.1.{i}"] for i in range(len(params))], grads[2:], saved)
+            there, _, _ = run_torch(case, params, grads)
         wrong = same_groups(saved["param_groups"], optimizer.state_dict()["param_groups"])
-        if list(saved["state"]) != list(optimizer.state_dict()["state"]):
-            wrong.append(f"state of {list(saved['state'])}, PyTorch's of {list(optimizer.state_dict()['state'])}")
-        here = [out[f"p.0.1.{i}"] for i in range(len(params))]
-        after, _, _ = run_torch(case, here, grads[2:], saved)
-        there, _, _ = run_torch(case, params, grads)
-        bound = 64 if "Adafactor" in name else 2
-        wrong += [f"parameter {i}: {ulps(a, b)} ulp" for i, (a, b) in enumerate(zip(after[0], there[2])) if ulps(a, b) > bound]
+        if set(saved["state"]) != set(optimizer.state_dict()["state"]):
+            wrong.append(f"state of {sorted(saved['state'])}, PyTorch's of {sorted(optimizer.state_dict()['state'])}")
+        for i, (a, b, was) in enumerate(zip(after[0], there[2], there[1])):
+            apart = units(a, b, was) if "Adafactor" in name else ulps(a, b)
+            if apart > (64 if "Adafactor" in name else 1):
+                wrong.append(f"parameter {i}: {apart:.3g} apart")
         if wrong or name not in files.shown:
             files.shown.add(name)
             check(f"{name}: PyTorch goes on from Calque's file", wrong)
@@ -335,6 +388,12 @@ def schedules(folder, args):
         check(f"{case['optimizer']} {json.dumps(case['schedule'])[:100]}", different)
 
 
+def exact_norm(tensors, kind):
+    every = np.concatenate([t.double().numpy().reshape(-1) for t in tensors]).astype(np.longdouble)
+    value = np.abs(every).max() if kind == math.inf else (np.abs(every) ** np.longdouble(kind)).sum() ** (1 / np.longdouble(kind))
+    return torch.tensor(float(value), dtype=torch.float64)
+
+
 def clipping(folder, args):
     r = random.Random(5)
     torch.manual_seed(5)
@@ -359,11 +418,16 @@ def clipping(folder, args):
     out = run_peer(folder, cases, tensors)
     wrong, worst = {"value": [], "norm": []}, {"value": 0, "norm": 0}
     for n, (kind, dtype, norm, total, grads) in enumerate(expected):
-        # A norm adds up to 37,000 squares in another order: 4 ulp of the sum.
-        bound = 0 if kind == "value" else 4
         pairs = [(f"gradient {i}", out[f"c.{n}.{i}"], g) for i, g in enumerate(grads)]
+        bound = 0
         if total is not None:
-            pairs.append(("total norm", out[f"norm.{n}"], total))
+            # A norm adds up to 37,000 squares in another order. PyTorch's may be as far from the exact one as it is; ours is within 4 ulp
+            # of it, or nearer than PyTorch's. The gradients follow their norm.
+            exact = exact_norm([tensors[f"g.{n}.{i}"] for i in range(len(grads))], norm).to(total.dtype)
+            mine = out[f"norm.{n}"]
+            if not ulps(mine, exact) <= max(4, ulps(total, exact)):
+                wrong[kind].append(f"case {n} {cases[n]} {dtype}: total norm {mine}, exactly {exact}, PyTorch's {total}")
+            bound = ulps(mine, total) + 3
         for what, a, b in pairs:
             u = ulps(a, b)
             worst[kind] = max(worst[kind], u)

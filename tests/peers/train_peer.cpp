@@ -10,6 +10,7 @@
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/make.h"
+#include "calque/op/mode.h"
 #include "calque/train/clip_grad.h"
 #include "calque/train/trainer.h"
 
@@ -17,6 +18,18 @@ using namespace calque;
 using Nlohmann = nlohmann::json;
 
 namespace {
+
+// What asks for float32 gets float64.
+class Wide final : public Mode {
+ public:
+  ModeSlot slot() const override { return ModeSlot::function; }
+  Value call(const Operator& op, const Values& args) override {
+    Values wide = args;
+    for (Value& v : wide)
+      if (v.kind() == Value::Kind::dtype && v.to_dtype() == DType::float32) v = DType::float64;
+    return call_next(op, wide);
+  }
+};
 
 std::unique_ptr<Optimizer> optimizer_of(const Nlohmann& c, const PretrainedModel& model) {
   const std::string name = c.at("optimizer");
@@ -49,7 +62,13 @@ void train(char** argv) {
   const std::unique_ptr<LRScheduler> schedule = get_scheduler("linear", *optimizer, c.at("warmup"), steps);
   std::vector<double> losses, norms;
   for (int64_t i = 0; i < steps; ++i) {
-    const Tensor loss = (*model)(batch_of(*model, file, std::to_string(i % batches))).loss();
+    Tensor loss;
+    {
+      Wide wide;
+      std::optional<ModeScope> scope;
+      if (c.at("dtype") == "float64") scope.emplace(wide);
+      loss = (*model)(batch_of(*model, file, std::to_string(i % batches))).loss();
+    }
     backward(loss);
     norms.push_back(clip_grad_norm_(model->parameters(), c.at("max_grad_norm")).item<double>());
     optimizer->step();
