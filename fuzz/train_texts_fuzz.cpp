@@ -11,7 +11,8 @@ using namespace calque;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   constexpr const char* names[] = {"fuzz.txt", "fuzz.jsonl", "fuzz.csv"};
-  constexpr TrainTask tasks[] = {TrainTask::causal_lm, TrainTask::masked_lm, TrainTask::seq2seq_lm, TrainTask::classification};
+  constexpr TrainTask tasks[] = {TrainTask::causal_lm, TrainTask::masked_lm, TrainTask::seq2seq_lm,
+                                 TrainTask::classification};
   const std::string_view content(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {
     parse_train_texts(content, names[data[0] % 3], tasks[data[0] / 3 % 4]);

@@ -31,14 +31,26 @@ struct NamedOptimizer {
   std::unique_ptr<Optimizer> (*make)(ParamGroups groups, double lr);
 };
 constexpr NamedOptimizer optimizers[] = {
-    {"adamw", [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> { return std::make_unique<AdamW>(std::move(g), AdamWOptions{.lr = lr}); }},
-    {"adam", [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(std::move(g), AdamOptions{.lr = lr}); }},
+    {"adamw",
+     [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> {
+       return std::make_unique<AdamW>(std::move(g), AdamWOptions{.lr = lr});
+     }},
+    {"adam",
+     [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> {
+       return std::make_unique<Adam>(std::move(g), AdamOptions{.lr = lr});
+     }},
     {"sgd",
      [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> {
        return std::make_unique<SGD>(std::move(g), SGDOptions{.lr = lr, .momentum = 0.9});
      }},
-    {"adagrad", [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> { return std::make_unique<Adagrad>(std::move(g), AdagradOptions{.lr = lr}); }},
-    {"rmsprop", [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> { return std::make_unique<RMSprop>(std::move(g), RMSpropOptions{.lr = lr}); }},
+    {"adagrad",
+     [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> {
+       return std::make_unique<Adagrad>(std::move(g), AdagradOptions{.lr = lr});
+     }},
+    {"rmsprop",
+     [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> {
+       return std::make_unique<RMSprop>(std::move(g), RMSpropOptions{.lr = lr});
+     }},
     {"adafactor",
      [](ParamGroups g, double lr) -> std::unique_ptr<Optimizer> {
        return std::make_unique<TransformersAdafactor>(
@@ -52,7 +64,8 @@ std::unique_ptr<Optimizer> optimizer_named(const std::string& name, ParamGroups 
   throw UserError("there is no optimizer \"" + name + "\"");
 }
 
-TrainData data_of(const TrainCommandOptions& o, const std::string& path, const PretrainedModel& model, const Tokenizer& tokenizer) {
+TrainData data_of(const TrainCommandOptions& o, const std::string& path, const PretrainedModel& model,
+                  const Tokenizer& tokenizer) {
   const TrainTask task = o.task.empty() ? train_task_of(model) : train_task(o.task);
   const Progress progress("reading " + path);
   return about_file(path, [&] { return TrainData(model, tokenizer, read_train_texts(path, task), task, o.max_length); });
@@ -95,11 +108,14 @@ class Course {
  private:
   void report(const TrainStep& s, bool always, double seconds, int64_t tokens) {
     if (o_.json)
-      fmt::print("{}\n", nlohmann::ordered_json{{"step", s.step}, {"loss", s.loss}, {"grad_norm", s.grad_norm},
-                                                {"learning_rate", s.lr}, {"tokens", s.tokens}}.dump());
+      fmt::print(
+          "{}\n",
+          nlohmann::ordered_json{
+              {"step", s.step}, {"loss", s.loss}, {"grad_norm", s.grad_norm}, {"learning_rate", s.lr}, {"tokens", s.tokens}}
+              .dump());
     else if (!is_quiet() && (always || s.step % std::max<int64_t>(1, o_.log_every) == 0))
-      fmt::print("step {:>6}  loss {:.4f}  gradient {:.3g}  rate {:.3g}  {:.0f} tokens/s\n", s.step, s.loss, s.grad_norm, s.lr,
-                 static_cast<double>(tokens) / std::max(seconds, 1e-9));
+      fmt::print("step {:>6}  loss {:.4f}  gradient {:.3g}  rate {:.3g}  {:.0f} tokens/s\n", s.step, s.loss, s.grad_norm,
+                 s.lr, static_cast<double>(tokens) / std::max(seconds, 1e-9));
     flush_output();
   }
   void evaluate() {
@@ -137,7 +153,8 @@ std::vector<std::string> optimizer_names() {
 void run_train(const TrainCommandOptions& o) {
   const GradModeScope recording(true);
   const fs::path checkpoint = last_checkpoint(o.output);
-  if (o.resume && checkpoint.empty()) throw UserError(o.output + ": there is no checkpoint to go on from; leave out --resume");
+  if (o.resume && checkpoint.empty())
+    throw UserError(o.output + ": there is no checkpoint to go on from; leave out --resume");
   if (!o.resume && !checkpoint.empty())
     throw UserError(checkpoint.string() + ": training was stopped there; go on with --resume, or take another folder");
   // Small steps are lost in 16 bits: unless a dtype is asked for, weights are float32 while they are trained.
@@ -152,7 +169,10 @@ void run_train(const TrainCommandOptions& o) {
   const std::unique_ptr<Optimizer> optimizer = optimizer_named(o.optimizer, trainable_groups(*model, o.weight_decay), o.lr);
   const std::unique_ptr<LRScheduler> schedule = get_scheduler(o.schedule, *optimizer, o.warmup, o.steps);
   Trainer trainer(*model, data, *optimizer, *schedule,
-                  {.batch_size = o.batch_size, .accumulate = o.accumulate, .max_grad_norm = o.max_grad_norm, .bfloat16 = o.bfloat16,
+                  {.batch_size = o.batch_size,
+                   .accumulate = o.accumulate,
+                   .max_grad_norm = o.max_grad_norm,
+                   .bfloat16 = o.bfloat16,
                    .seed = o.seed});
   if (o.resume) trainer.load(checkpoint);
   Course course(o, *model, trainer, evaluation ? &*evaluation : nullptr);

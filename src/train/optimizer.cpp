@@ -179,8 +179,8 @@ NamedValues Optimizer::load_state(const Tensor& param, const Value& state, const
     } else if (str(given.sym_sizes()) == str(param.sym_sizes())) {
       out.set(name, zeros_like(param).copy_(given));  // in the parameter's order of memory
     } else {
-      throw UserError(where + ", \"" + name + "\": expected sizes " + str(param.sym_sizes()) + " as the parameter's, found " +
-                      str(given.sym_sizes()));
+      throw UserError(where + ", \"" + name + "\": expected sizes " + str(param.sym_sizes()) +
+                      " as the parameter's, found " + str(given.sym_sizes()));
     }
   }
   // Older files hold a number.

@@ -96,8 +96,9 @@ class CommonOptions : public testing::Test {
     folder_->write("x.safetensors", file + header + std::string(192, '\0'));
     folder_->write("lines.txt", "one river\nthe old city\n");
     // input_ids and labels, int64 [1, 4], all zero.
-    std::string labelled("\x90\0\0\0\0\0\0\0", 8), names =
-        R"({"input_ids":{"dtype":"I64","shape":[1,4],"data_offsets":[0,32]},"labels":{"dtype":"I64","shape":[1,4],"data_offsets":[32,64]}})";
+    std::string labelled("\x90\0\0\0\0\0\0\0", 8),
+        names =
+            R"({"input_ids":{"dtype":"I64","shape":[1,4],"data_offsets":[0,32]},"labels":{"dtype":"I64","shape":[1,4],"data_offsets":[32,64]}})";
     names.resize(0x90, ' ');
     folder_->write("labelled.safetensors", labelled + names + std::string(64, '\0'));
   }

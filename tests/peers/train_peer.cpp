@@ -80,7 +80,8 @@ void train(char** argv) {
   for (const auto& [name, parameter] : model->named_parameters()) {
     out.emplace_back("p." + name, parameter.detach().clone(MemoryFormat::contiguous));
     for (const auto& [key, value] : optimizer->state(parameter).items())
-      if (value.is_tensor()) out.emplace_back("state." + name + "." + key, value.to_tensor().clone(MemoryFormat::contiguous));
+      if (value.is_tensor())
+        out.emplace_back("state." + name + "." + key, value.to_tensor().clone(MemoryFormat::contiguous));
   }
   save_safetensors(argv[4], out);
 }

@@ -38,7 +38,8 @@ TEST(TrainTexts, tabs_part_sources_from_targets_and_labels_from_texts) {
 }
 
 TEST(TrainTexts, json_lines_name_their_columns) {
-  const TrainText pair = parse_train_texts(R"({"sentence1": "a", "sentence2": "b", "label": 1})", "a.jsonl", TrainTask::classification).at(0);
+  const TrainText pair =
+      parse_train_texts(R"({"sentence1": "a", "sentence2": "b", "label": 1})", "a.jsonl", TrainTask::classification).at(0);
   EXPECT_EQ(pair.first, "a");
   EXPECT_EQ(pair.second, "b");
   EXPECT_EQ(pair.label, "1");
@@ -53,10 +54,13 @@ TEST(TrainTexts, what_is_wrong_is_said_with_its_line) {
   const auto error = [](std::string_view content, const std::string& path, TrainTask task) {
     return test::error_of([&] { parse_train_texts(content, path, task); });
   };
-  EXPECT_THAT(error("a\tb\nc", "x.txt", TrainTask::seq2seq_lm), HasSubstr("x.txt, line 2: expected a source, a tab and its target, found no tab"));
-  EXPECT_THAT(error("{\"text\": \"a\"}\n{\"txt\": \"b\"}", "x.jsonl", TrainTask::masked_lm), HasSubstr("x.jsonl, line 2: expected \"text\", found \"txt\""));
+  EXPECT_THAT(error("a\tb\nc", "x.txt", TrainTask::seq2seq_lm),
+              HasSubstr("x.txt, line 2: expected a source, a tab and its target, found no tab"));
+  EXPECT_THAT(error("{\"text\": \"a\"}\n{\"txt\": \"b\"}", "x.jsonl", TrainTask::masked_lm),
+              HasSubstr("x.jsonl, line 2: expected \"text\", found \"txt\""));
   EXPECT_THAT(error("{\"text\": ", "x.jsonl", TrainTask::masked_lm), HasSubstr("x.jsonl, line 1"));
-  EXPECT_THAT(error("text,label\na\n", "x.csv", TrainTask::classification), HasSubstr("x.csv, line 2: expected 2 fields as the header has, found 1"));
+  EXPECT_THAT(error("text,label\na\n", "x.csv", TrainTask::classification),
+              HasSubstr("x.csv, line 2: expected 2 fields as the header has, found 1"));
   EXPECT_THAT(error("text\n\"a", "x.csv", TrainTask::causal_lm), HasSubstr("x.csv, line 2: a quoted field has no end"));
   EXPECT_THAT(error("text\n\"a\"b", "x.csv", TrainTask::causal_lm), HasSubstr("after a quoted field, found 'b'"));
   EXPECT_THAT(error("", "x.txt", TrainTask::causal_lm), HasSubstr("x.txt: there is no text in it"));
@@ -114,7 +118,8 @@ TEST(TrainData, padding_and_prompts_are_not_learnt) {
 TEST(TrainData, the_class_says_the_task) {
   const TinyLm tiny;
   EXPECT_EQ(train_task_of(*tiny.model), TrainTask::causal_lm);
-  EXPECT_THAT(test::error_of([] { train_task("sing"); }), HasSubstr("there are causal-lm, masked-lm, seq2seq-lm, classification"));
+  EXPECT_THAT(test::error_of([] { train_task("sing"); }),
+              HasSubstr("there are causal-lm, masked-lm, seq2seq-lm, classification"));
   LoadOptions base;
   base.model_class = "LlamaModel";
   const std::shared_ptr<PretrainedModel> model = from_pretrained(tiny_lm(), base);

@@ -11,8 +11,8 @@
 #include "calque/grad/autograd.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/like.h"
-#include "calque/op/aten/zeros.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/make.h"
 #include "calque/tensor/generator.h"
 #include "calque/train/clip_grad.h"
@@ -180,13 +180,25 @@ TEST(Optimizers, what_is_loaded_is_a_copy) {
 TEST(Optimizers, refuse_what_pytorch_refuses) {
   const Tensor w = leaf(tensor({1.0F}));
   EXPECT_THAT(test::error_of([&] { SGD({w}, {.lr = -1}); }), testing::HasSubstr("Invalid learning rate: -1.0"));
-  EXPECT_THAT(test::error_of([&] { SGD({w}, {.nesterov = true}); }), testing::HasSubstr("Nesterov momentum requires a momentum and zero dampening"));
-  EXPECT_THAT(test::error_of([&] { Adam({w}, {.betas = {0.9, 1.0}}); }), testing::HasSubstr("Invalid beta parameter at index 1: 1.0"));
-  EXPECT_THAT(test::error_of([&] { Adam(std::vector<Tensor>{}); }), testing::HasSubstr("optimizer got an empty parameter list"));
+  EXPECT_THAT(test::error_of([&] { SGD({w}, {.nesterov = true}); }),
+              testing::HasSubstr("Nesterov momentum requires a momentum and zero dampening"));
+  EXPECT_THAT(test::error_of([&] {
+                Adam({w}, {.betas = {0.9, 1.0}});
+              }),
+              testing::HasSubstr("Invalid beta parameter at index 1: 1.0"));
+  EXPECT_THAT(test::error_of([&] { Adam(std::vector<Tensor>{}); }),
+              testing::HasSubstr("optimizer got an empty parameter list"));
   EXPECT_THAT(test::error_of([&] { Adam({w, w}); }), testing::HasSubstr("the same parameter twice"));
-  EXPECT_THAT(test::error_of([&] { Adam(std::vector<ParamGroup>{{{w}, {}, {}}, {{w}, {}, {}}}); }), testing::HasSubstr("some parameters appear in more than one parameter group"));
-  EXPECT_THAT(test::error_of([&] { Adam(std::vector<ParamGroup>{{{w}, {{"learning_rate", 1.0}}, {}}}); }), testing::HasSubstr("an option \"learning_rate\" that the optimizer does not know"));
-  EXPECT_THAT(test::error_of([&] { TransformersAdafactor({w}, {.lr = 0.1}); }), testing::HasSubstr("Cannot combine manual `lr` and `relative_step=True` options"));
+  EXPECT_THAT(test::error_of([&] {
+                Adam(std::vector<ParamGroup>{{{w}, {}, {}}, {{w}, {}, {}}});
+              }),
+              testing::HasSubstr("some parameters appear in more than one parameter group"));
+  EXPECT_THAT(test::error_of([&] {
+                Adam(std::vector<ParamGroup>{{{w}, {{"learning_rate", 1.0}}, {}}});
+              }),
+              testing::HasSubstr("an option \"learning_rate\" that the optimizer does not know"));
+  EXPECT_THAT(test::error_of([&] { TransformersAdafactor({w}, {.lr = 0.1}); }),
+              testing::HasSubstr("Cannot combine manual `lr` and `relative_step=True` options"));
 }
 
 TEST(Optimizers, a_state_that_does_not_fit_changes_nothing) {
@@ -194,8 +206,10 @@ TEST(Optimizers, a_state_that_does_not_fit_changes_nothing) {
   Adam two({a, b}), one({a}), three({c});
   set_grad(a, tensor({1.0F, 1.0F}));
   one.step();
-  EXPECT_THAT(test::error_of([&] { two.load_state_dict(one.state_dict()); }), testing::HasSubstr("doesn't match the size of optimizer's group: group 0 has 2 parameters, the loaded one 1"));
-  EXPECT_THAT(test::error_of([&] { three.load_state_dict(one.state_dict()); }), testing::HasSubstr("expected sizes [3] as the parameter's, found [2]"));
+  EXPECT_THAT(test::error_of([&] { two.load_state_dict(one.state_dict()); }),
+              testing::HasSubstr("doesn't match the size of optimizer's group: group 0 has 2 parameters, the loaded one 1"));
+  EXPECT_THAT(test::error_of([&] { three.load_state_dict(one.state_dict()); }),
+              testing::HasSubstr("expected sizes [3] as the parameter's, found [2]"));
   EXPECT_TRUE(three.state(c).empty());
   EXPECT_THAT(test::error_of([&] { one.load_state_dict(Value(3)); }), testing::HasSubstr("expected a dict, found"));
 }
@@ -203,11 +217,15 @@ TEST(Optimizers, a_state_that_does_not_fit_changes_nothing) {
 TEST(Optimizers, a_state_of_another_size_is_an_error_not_a_read_past_its_end) {
   const Tensor a = leaf(tensor({1.0F, 2.0F, 3.0F}));
   Adam optimizer({a});
-  Value state = dict({{"state", dict({{0, dict({{"step", tensor({1.0F})}, {"exp_avg", zeros({1})}, {"exp_avg_sq", zeros({})}})}})},
-                      {"param_groups", list({dict({{"params", list({0})}})})}});
+  Value state =
+      dict({{"state", dict({{0, dict({{"step", tensor({1.0F})}, {"exp_avg", zeros({1})}, {"exp_avg_sq", zeros({})}})}})},
+            {"param_groups", list({dict({{"params", list({0})}})})}});
   set_grad(a, tensor({1.0F, 1.0F, 1.0F}));
-  EXPECT_THAT(test::error_of([&] { optimizer.load_state_dict(state);
-        optimizer.step(); }), testing::HasSubstr("expected sizes [3]"));
+  EXPECT_THAT(test::error_of([&] {
+                optimizer.load_state_dict(state);
+                optimizer.step();
+              }),
+              testing::HasSubstr("expected sizes [3]"));
 }
 
 TEST(Schedules, a_schedule_sets_the_rate_when_it_is_made_and_at_each_step) {
@@ -226,7 +244,8 @@ TEST(Schedules, a_schedule_sets_the_rate_when_it_is_made_and_at_each_step) {
 TEST(Schedules, an_unknown_name_lists_those_that_there_are) {
   const Tensor w = leaf(tensor({1.0F}));
   SGD optimizer({w});
-  EXPECT_THAT(test::error_of([&] { get_scheduler("cosin", optimizer, 0, 1); }), testing::HasSubstr("there is no schedule \"cosin\"; there are linear, cosine"));
+  EXPECT_THAT(test::error_of([&] { get_scheduler("cosin", optimizer, 0, 1); }),
+              testing::HasSubstr("there is no schedule \"cosin\"; there are linear, cosine"));
 }
 
 TEST(Clipping, gives_the_norm_that_was_and_scales_to_the_bound) {
@@ -241,7 +260,8 @@ TEST(Clipping, gives_the_norm_that_was_and_scales_to_the_bound) {
 TEST(Clipping, a_norm_that_is_no_number_is_an_error_where_asked_for) {
   const Tensor a = leaf(tensor({0.0F}));
   set_grad(a, tensor({std::nanf("")}));
-  EXPECT_THAT(test::error_of([&] { clip_grad_norm_({a}, 1.0, 2.0, true); }), testing::HasSubstr("The total norm of order 2.0 for gradients from `parameters` is non-finite"));
+  EXPECT_THAT(test::error_of([&] { clip_grad_norm_({a}, 1.0, 2.0, true); }),
+              testing::HasSubstr("The total norm of order 2.0 for gradients from `parameters` is non-finite"));
   EXPECT_TRUE(std::isnan(clip_grad_norm_({a}, 1.0).item<float>()));
 }
 
