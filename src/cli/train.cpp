@@ -12,7 +12,6 @@
 #include "calque/grad/autograd.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/save_pretrained.h"
-#include "calque/op/aten/copying.h"
 #include "cli/models.h"
 #include "cli/output.h"
 #include "cli/progress.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calque/op/aten/copying.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/train/optimizer.h"

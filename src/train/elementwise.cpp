@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "calque/op/aten/copying.h"
 #include "calque/op/aten/empty.h"
 #include "calque/op/aten/like.h"
 #include "calque/train/optimizer.h"

@@ -6,7 +6,6 @@
 #include "calque/base/warning.h"
 #include "calque/file/pickle.h"
 #include "calque/grad/autograd.h"
-#include "calque/op/aten/copying.h"
 #include "calque/op/aten/like.h"
 
 namespace calque {

@@ -17,7 +17,6 @@
 #include "calque/grad/autograd.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/save_pretrained.h"
-#include "calque/op/aten/copying.h"
 #include "calque/op/autocast.h"
 #include "calque/tensor/generator.h"
 #include "calque/train/clip_grad.h"

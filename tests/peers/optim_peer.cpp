@@ -7,7 +7,6 @@
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
 #include "calque/grad/autograd.h"
-#include "calque/op/aten/copying.h"
 #include "calque/op/make.h"
 #include "calque/train/clip_grad.h"
 #include "calque/train/schedule.h"

@@ -8,7 +8,6 @@
 #include "calque/file/safetensors.h"
 #include "calque/grad/autograd.h"
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/aten/copying.h"
 #include "calque/op/make.h"
 #include "calque/op/mode.h"
 #include "calque/train/clip_grad.h"

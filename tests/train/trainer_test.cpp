@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/aten/copying.h"
 #include "calque/train/trainer.h"
 #include "support/error_support.h"
 #include "support/folder_support.h"
