@@ -9,7 +9,6 @@
 #include "calque/base/thread.h"
 #include "calque/file/pickle.h"
 #include "calque/grad/autograd.h"
-#include "calque/op/aten/like.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/make.h"
