@@ -170,6 +170,9 @@ std::string line_of(const CallSite& site) {
 
 }  // namespace
 
+// The same under a trace, which has a call for it, as PyTorch's traces do.
+static Tensor without_history(const Tensor& t) { return modes_active() ? t.detach() : bare(t); }
+
 SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result) : result_(result), own_result_(own_result) {
   if (!tensor.defined()) return;
   version_ = tensor.version();
@@ -178,11 +181,11 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result)
     hooks_ = *hooks[hooks.size() - 1];
     if (hooks_) {
       if (!own_result) edge_ = gradient_edge(tensor);
-      packed_ = hooks_->pack(own_result ? bare(tensor) : tensor);
+      packed_ = hooks_->pack(own_result ? without_history(tensor) : tensor);
       return;
     }
   }
-  tensor_ = own_result ? bare(tensor) : tensor;
+  tensor_ = own_result ? without_history(tensor) : tensor;
 }
 
 Tensor SavedTensor::unpack(GradNode& keeper) const {
@@ -202,7 +205,11 @@ Tensor SavedTensor::unpack(GradNode& keeper) const {
         " instead. Hint: clone() it before it is written, or write the operation without the underscore");
   }
   if (!own_result_ && !edge_) return tensor;
-  Tensor out = bare(tensor);
+  Tensor out;
+  {
+    const BelowAutograd below;
+    out = without_history(tensor);
+  }
   if (own_result_)
     set_history(out, Ref<GradNode>::share(&keeper), result_);
   else
@@ -345,9 +352,12 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
           " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
-    for (const uint8_t place : formula.of)
+    for (const uint8_t place : formula.of) {
+      // An argument that is None has no edge, but a place in what the formula gives.
+      if (tensors_[place].edges == 0 && !op_.schema().arguments[place].type.list) ++at;
       for (uint32_t i = 0; i < tensors_[place].edges && at < given.size(); ++i, ++at)
         if (wanted[tensors_[place].edge + i]) out[tensors_[place].edge + i] = std::move(given[at]);
+    }
   }
   return out;
 }

@@ -135,8 +135,9 @@ class GradientRun {
       std::string_view reference;
       if (const auto at = entry_.find("ref"); at != entry_.end() && first_reference + i < at->size())
         if (const Json& r = (*at)[first_reference + i]; !r.is_null()) reference = file_.blob(r);
-      const auto wrong = compare(elements_of(got[i]), elements_of(e, bytes_of(e)), reference, check,
-                                 entry_.at("id").get<std::string>(), &report_.errors, false);
+      const auto wrong =
+          compare(elements_of(got[i]), elements_of(e, bytes_of(e)), reference, check, entry_.at("id").get<std::string>(),
+                  &report_.errors, false, entry_.value("ulps", int64_t{2}));
       if (wrong) throw Mismatch{where + ": " + *wrong};
     }
   }

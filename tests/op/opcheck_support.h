@@ -135,7 +135,8 @@ void expect_geometry(const Tensor& t, const nlohmann::json& expected, const std:
 // Compares element by element; nothing when they agree. `reference` is float64, contiguous, or empty. Float results of
 // accumulating operators are not judged one by one but added to `errors` (except when grossly wrong).
 std::optional<std::string> compare(const Elements& got, const Elements& expected, std::string_view reference, Check check,
-                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros = true);
+                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros = true,
+                                   int64_t ulps = 2);
 // The same numbers in a narrower dtype, contiguous, in `bytes`; nothing when one of them does not fit it exactly.
 std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& bytes);
 

@@ -209,6 +209,11 @@ Tensor clamp_gradient(const Gradients& g) {
   return where(above.logical_and_(self.le(g.scalar("max"))), g.grad(), zero);
 }
 
+Tensor within_limit(const Gradients& g, bool is_min) {
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  return where(is_min ? g["self"].ge(g.scalar("min")) : g["self"].le(g.scalar("max")), g.grad(), zero);
+}
+
 // Those that are to be differentiated again are written out.
 Tensor silu_gradient(const Gradients& g) {
   const Tensor self = g["self"];
@@ -384,16 +389,14 @@ void register_activation(Library& aten) {
       .in_place("clamp_min_", Tag::left_whole)
       .out("clamp_min.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self",
-                [](const Gradients& g) { return gradient::where_or(g["self"].ge(g.scalar("min")), g.grad(), Scalar(0.0)); });
+      .gradient("self", "self", [](const Gradients& g) { return within_limit(g, true); });
   aten.def("clamp_max(Tensor self, Scalar max) -> Tensor")
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
       .in_place("clamp_max_", Tag::left_whole)
       .out("clamp_max.out")
       .tags(Tag::pointwise)
-      .gradient("self", "self",
-                [](const Gradients& g) { return gradient::where_or(g["self"].le(g.scalar("max")), g.grad(), Scalar(0.0)); });
+      .gradient("self", "self", [](const Gradients& g) { return within_limit(g, false); });
   aten.def("glu(Tensor self, int dim=-1) -> Tensor")
       .python("torch.nn.functional.glu")
       .compute(glu_rule, glu_kernel)

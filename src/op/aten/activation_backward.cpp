@@ -80,7 +80,7 @@ Meta leaky_backward_rule(const Tensor& grad, const Tensor& self, const Scalar& s
         "leaky_relu_backward: In-place leakyReLu backward calculation is triggered with a negative slope which is not "
         "supported. This is caused by calling in-place forward function with a negative slope, please call out-of-place "
         "version instead.");
-  return rule::binary("leaky_relu_backward", grad, self);
+  return rule::binary("leaky_relu_backward", self, grad);
 }
 
 Meta logit_backward_rule(const Tensor& grad, const Tensor& self, std::optional<double>) {
@@ -259,8 +259,8 @@ TensorVector prelu_twice(const Gradients& g) {
       out[0] = at_negative(of_weight.mul(self));
     }
   }
-  if (g.needs("self")) out[1] = of_weight.defined() ? at_negative(given.mul(of_weight)) : zeros_like(self);
-  if (g.needs("weight")) out[2] = of_self.defined() ? at_negative(given.mul(of_self)) : zeros_like(self);
+  if (g.needs("self")) out[1] = of_weight.defined() ? at_negative(given.mul(of_weight)) : gradient::zeros_of(g, "self");
+  if (g.needs("weight")) out[2] = of_self.defined() ? at_negative(given.mul(of_self)) : gradient::zeros_of(g, "self");
   return out;
 }
 
@@ -286,7 +286,9 @@ void register_activation_backward(Library& aten) {
         return g.grad().mul(gradient::times(g["output"], Scalar(-2)).mul(g["grad_output"]));
       });
   aten.def("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
-      .compute(slope_rule<"threshold_backward", Scalar>, slope_by_number<Slope::threshold>)
+      .compute([](const Tensor& grad, const Tensor& self,
+                  const Scalar&) { return rule::binary("threshold_backward", self, grad); },
+               slope_by_number<Slope::threshold>)
       .out("threshold_backward.grad_input(grad_input)")
       .tags(Tag::cast_out, Tag::pointwise)
       .gradient("grad_output", "self",
@@ -419,9 +421,13 @@ void register_activation_backward(Library& aten) {
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
       .compute(
-          [](const Tensor& grad, const Tensor& mask, double) { return rule::binary("native_dropout_backward", grad, mask); },
+          [](const Tensor& grad, const Tensor& mask, double) {
+            Meta m = rule::binary("native_dropout_backward", grad, mask);
+            if (is_integral(m.dtype)) m.dtype = default_dtype();
+            return m;
+          },
           [](const Tensor& grad, const Tensor& mask, double scale, const Tensor& out) {
-            kernel::scale_masked(grad, mask, scale, out);
+            kernel::scale_masked(is_integral(grad.dtype()) ? grad.to(out.dtype()) : grad, mask, scale, out);
           })
       .out("native_dropout_backward.out")
       .tags(Tag::dense_out, Tag::pointwise)

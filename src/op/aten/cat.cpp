@@ -19,7 +19,7 @@ TensorVector cat_gradient(const Gradients& g) {
   SymInt start = 0;
   for (const Meta& m : g.metas("tensors")) {
     const bool is_skipped = m.sizes.size() == 1 && guard_or(m.sizes[0] == 0, false);
-    out.push_back(is_skipped ? Tensor() : g.grad().narrow(dim, start, m.sizes[static_cast<size_t>(dim)]));
+    out.push_back(is_skipped ? g.grad().new_zeros({0}) : g.grad().narrow(dim, start, m.sizes[static_cast<size_t>(dim)]));
     if (!is_skipped) start = start + m.sizes[static_cast<size_t>(dim)];
   }
   return out;

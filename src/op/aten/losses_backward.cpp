@@ -130,6 +130,8 @@ Meta cdist_backward_rule(const Tensor& grad, const Tensor& x1, const Tensor& x2,
     throw UserError("_cdist_backward: expected tensors of at least two dimensions, found grad " + str(g) + ", x1 " + str(a) +
                     " and x2 " + str(b));
   Meta m = x1.meta();
+  const SymInt pairs = product(SymIntList(g));
+  if (guard_or(pairs == 0, false) || guard_or(x1.sym_size(-1) == 0, false)) return like_argument(x1);
   m.sizes = broadcast_sizes(SymInts(a.begin(), a.end() - 2), SymInts(b.begin(), b.end() - 2), "_cdist_backward");
   m.sizes.push_back(a[a.size() - 2]);
   m.sizes.push_back(a[a.size() - 1]);

@@ -77,8 +77,9 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype)
 Tensor softmax_twice(const Gradients& g) {
   const Tensor output = g["output"], given = g["grad_output"], grad = g.grad().to(output.dtype());
   const int64_t dim = g.integer("dim");
-  const Tensor straight = given.mul(grad).sub(output.mul(given).sum({dim}, true).mul(grad));
-  return straight.sub(given.mul(grad.mul(output).sum({dim}, true))).to(output.dtype());
+  const Tensor of_grad = given.mul(grad.mul(output).sum({dim}, true));
+  const Tensor of_given = output.mul(given).sum({dim}, true).mul(grad);
+  return given.mul(grad).sub(of_given).sub(of_grad).to(output.dtype());
 }
 Tensor log_softmax_twice_given(const Gradients& g) {
   const Tensor output = g["output"], grad = g.grad().to(output.dtype());
@@ -86,8 +87,8 @@ Tensor log_softmax_twice_given(const Gradients& g) {
 }
 Tensor log_softmax_twice(const Gradients& g) {
   const Tensor output = g["output"];
-  const Tensor sum = g["grad_output"].neg().sum({g.integer("dim")}, true);
-  return sum.mul(output.exp()).mul(g.grad().to(output.dtype())).to(output.dtype());
+  const Tensor power = output.exp();
+  return g["grad_output"].sum({g.integer("dim")}, true).neg().mul(power).mul(g.grad().to(output.dtype())).to(output.dtype());
 }
 
 }  // namespace

@@ -64,20 +64,22 @@ Tensor bce_twice_given(const Gradients& g) {
   const Scalar eps(1e-12);
   const Tensor absent = plus(number_minus(Scalar(1), self), eps), present = plus(self, eps);
   const Tensor slope = weighted(g, self.sub(g["target"]).div(present.mul(absent)).mul(g.grad()));
-  return g.integer("reduction") == none ? slope : g.integer("reduction") == mean ? slope.mean() : slope.sum();
+  return mean_of(g, slope);
 }
 Tensor bce_twice_self(const Gradients& g) {
   const Tensor self = g["self"], target = g["target"];
   const Scalar eps(1e-12);
   const Tensor present = plus(self, eps), absent = plus(number_minus(Scalar(1), self), eps);
-  const Tensor square = self.mul(self).sub(times(self, Scalar(2)).mul(target)).add(target);
-  const Tensor curve = square.div(present.pow(Scalar(2)).mul(absent.pow(Scalar(2))));
+  const Tensor absent_square = absent.pow(Scalar(2));
+  const Tensor spread = present.pow(Scalar(2)).mul(absent_square);
+  const Tensor mixed = times(self, Scalar(2)).mul(target);
+  const Tensor curve = self.mul(self).sub(mixed).add(target).div(spread);
   return mean_of(g, weighted(g, curve.mul(g.grad().mul(g["grad_output"]))));
 }
 Tensor bce_twice_target(const Gradients& g) {
   const Tensor self = g["self"];
   const Tensor slope = weighted(g, g.grad().neg().mul(g["grad_output"]));
-  const Tensor spread = number_minus(Scalar(1), self).mul(self).clamp_min(Scalar(1e-12));
+  const Tensor spread = number_minus(Scalar(1), self).mul(self).clamp_min_(Scalar(1e-12));
   return mean_of(g, slope.div(spread));
 }
 
@@ -87,14 +89,14 @@ Tensor mse_twice(const Gradients& g, std::string_view of) {
 }
 
 Tensor smooth_l1_twice(const Gradients& g) {
-  const Tensor distance = g["self"].sub(g["target"]).abs(), both = g.grad().mul(g["grad_output"]);
+  const Tensor both = g.grad().mul(g["grad_output"]), distance = g["self"].sub(g["target"]).abs();
   const Tensor near = distance.lt(Scalar(g.number("beta"))).type_as(both);
-  return mean_of(g, gradient::over(both.mul(near), Scalar(g.number("beta"))));
+  return averaged(g, gradient::over(both.mul(near), Scalar(g.number("beta"))), "self");
 }
 
 Tensor huber_twice(const Gradients& g) {
-  const Tensor distance = g["self"].sub(g["target"]).abs(), both = g.grad().mul(g["grad_output"]);
-  return mean_of(g, both.mul(distance.lt(Scalar(g.number("delta")))));
+  const Tensor both = g.grad().mul(g["grad_output"]), distance = g["self"].sub(g["target"]).abs();
+  return averaged(g, both.mul(distance.lt(Scalar(g.number("delta")))), "self");
 }
 Tensor huber_twice_given(const Gradients& g) {
   const int64_t reduction = g.integer("reduction");
@@ -103,9 +105,11 @@ Tensor huber_twice_given(const Gradients& g) {
 }
 
 Tensor soft_margin_twice(const Gradients& g) {
-  const Tensor target = g["target"], z = g["self"].mul(target.neg()).exp(), rest = plus(z, Scalar(1));
-  const Tensor curve = target.mul(target).mul(z).div(rest.mul(rest));
-  return mean_of(g, g.grad().mul(g["grad_output"]).mul(curve));
+  const Tensor both = g.grad().mul(g["grad_output"]), target = g["target"];
+  const Tensor z = g["self"].mul(target.neg()).exp(), rest = plus(z, Scalar(1));
+  const Tensor square = rest.mul(rest);
+  const Tensor slope = both.mul(target.mul(target)).mul(z).div(square);
+  return averaged(g, slope, "self");
 }
 Tensor soft_margin_twice_given(const Gradients& g) {
   const int64_t reduction = g.integer("reduction");

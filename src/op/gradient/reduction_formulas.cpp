@@ -185,8 +185,8 @@ Tensor norm_backward(const Tensor& given, const Tensor& self, double p, const Te
   }
   if (p < 1) {
     const Tensor steep = self.abs().pow_(Scalar(p - 1)).masked_fill_(self.eq(Scalar(0)), Scalar(0));
-    const Tensor scaled = self.sgn().mul(steep);
-    return scaled.mul(grad).mul(norm.pow(Scalar(1 - p)));
+    const Tensor scaled = self.sgn().mul(steep), power = norm.pow(Scalar(1 - p));
+    return scaled.mul(grad).mul(power);
   }
   const Tensor power = self.abs().pow_(Scalar(p < 2 ? p - 1 : p - 2));
   const Tensor scaled = (p < 2 ? self.sgn() : self).mul(power);

@@ -41,29 +41,30 @@ constexpr T infinity = static_cast<T>(__builtin_huge_val());
 
 template <class T>
 CALQUE_INLINE Vec<T> gelu_slope_at(Vec<T> x) {
-  const Vec<T> cdf = T(0.5) * (T(1) + q_erf(x * T(0.70710678118654752440)));
-  const Vec<T> pdf = q_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
-  return cdf + x * pdf;
+  const Vec<T> cdf = T(0.5) * (T(1) + v_erf(x * T(0.70710678118654752440)));
+  const Vec<T> pdf = v_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
+  return fma(x, pdf, cdf);
 }
 template <class T>
 CALQUE_INLINE Vec<T> gelu_tanh_slope_at(Vec<T> x) {
   constexpr T beta = T(0.79788456080286535588), kappa = T(0.044715);
   const Vec<T> square = x * x;
-  const Vec<T> inner = beta * (x + kappa * square * x);
-  const Vec<T> tanh = q_tanh(inner);
+  const Vec<T> one = splat<T>(1);
+  const Vec<T> tanh = v_tanh(beta * fma(splat(kappa), square * x, x));
   const Vec<T> straight = T(0.5) * (T(1) + tanh);
-  return straight + T(0.5) * x * (T(1) - tanh * tanh) * (beta * (T(1) + T(3) * kappa * square));
+  const Vec<T> steep = beta * fma(splat(T(3) * kappa), square, one);
+  return fma(T(0.5) * x * fma(-tanh, tanh, one), steep, straight);
 }
 template <class T>
 CALQUE_INLINE Vec<T> mish_slope_at(Vec<T> x) {
   const Vec<T> sigmoid = q_sigmoid<T>(x);
   const Vec<T> tanh = v_tanh(v_log1p(v_exp(x)));
-  return tanh + x * sigmoid * (T(1) - tanh * tanh);
+  return fma(x * sigmoid, fma(-tanh, tanh, splat<T>(1)), tanh);
 }
 template <class T>
 CALQUE_INLINE Vec<T> silu_slope_at(Vec<T> g, Vec<T> x) {
   const Vec<T> sigmoid = q_sigmoid<T>(x);
-  return g * sigmoid * (T(1) + x * (T(1) - sigmoid));
+  return g * sigmoid * fma(x, T(1) - sigmoid, splat<T>(1));
 }
 template <class T>
 CALQUE_INLINE Vec<T> softplus_slope_at(Vec<T> g, Vec<T> scaled) {
@@ -76,7 +77,7 @@ CALQUE_INLINE Vec<T> logit_slope_at(Vec<T> g, Vec<T> x) {
 }
 
 SLOPE_LOOP(sigmoid, g*(T(1) - x) * x)
-SLOPE_LOOP(tanh, g*(T(1) - x * x))
+SLOPE_LOOP(tanh, g* fma(-x, x, splat<T>(1)))
 SLOPE_LOOP(threshold, x <= p ? V{} : g)
 void threshold_slope_int(void* const* arrays, int64_t n, const void* parameters) {
   const int64_t p = static_cast<const ActivationParameters*>(parameters)->i64[0];
@@ -86,16 +87,16 @@ SLOPE_LOOP(gelu, g* gelu_slope_at<T>(x))
 SLOPE_LOOP(gelu_tanh, g* gelu_tanh_slope_at<T>(x))
 SLOPE_LOOP(silu, silu_slope_at<T>(g, x))
 SLOPE_LOOP(mish, g* mish_slope_at<T>(x))
-SLOPE_LOOP(hardtanh, (x <= p) | (x >= q) ? V{} : g)
-SLOPE_LOOP(hardswish, x <= T(-3) ? V{} : x < T(3) ? g * ((x / T(3)) + T(0.5)) : g)
-SLOPE_LOOP(hardsigmoid, (x > T(-3)) & (x < T(3)) ? g * T(1.0 / 6.0) : V{})
+SLOPE_LOOP(hardtanh, (x > p) & (x < q) ? g : V{})
+SLOPE_LOOP(hardswish, x <= T(-3) ? V{} : x >= T(3) ? g : g * ((x / T(3)) + T(0.5)))
+SLOPE_LOOP(hardsigmoid, (x > T(-3)) & (x < T(3)) ? g * T(1.0F / 6.0F) : V{})
 SLOPE_LOOP(leaky_relu, x > T(0) ? g : g * p)
-SLOPE_LOOP(elu, x <= T(0) ? g * r * p * v_exp(x * r) : g * q)
-SLOPE_LOOP(elu_result, x <= T(0) ? g * r * (x + p) : g * q)
+SLOPE_LOOP(elu, x > T(0) ? g * q : g * r * p * v_exp(x * r))
+SLOPE_LOOP(elu_result, x > T(0) ? g * q : g * r * (x + p))
 SLOPE_LOOP(softplus, x* p > q ? g : softplus_slope_at<T>(g, x* p))
 SLOPE_LOOP(shrink, (x >= -p) & (x <= p) ? V{} : g)
 SLOPE_LOOP(logit, (x < T(0)) | (x > T(1)) ? splat<T>(static_cast<T>(__builtin_nan(""))) : logit_slope_at<T>(g, x))
-SLOPE_LOOP(logit_within, (x < p) | (x > q) ? V{} : logit_slope_at<T>(g, x))
+SLOPE_LOOP(logit_within, (x >= p) & (x <= q) ? logit_slope_at<T>(g, x) : V{})
 SLOPE_LOOP(prelu_weight, x > T(0) ? V{} : x * g)
 SLOPE_LOOP_OF_THREE(log_sigmoid,
                     g*((x < T(0) ? splat<T>(1) : V{}) - (x < T(0) ? splat<T>(1) : splat<T>(-1)) * (y / (T(1) + y))))
