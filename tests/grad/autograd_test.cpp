@@ -201,7 +201,8 @@ TEST(Writes, change_the_history) {
 
 TEST(Writes, of_leaves_are_refused) {
   const Tensor x = leaf({3});
-  EXPECT_THAT(error_of([&] { x.add_(1); }), HasSubstr("a leaf tensor that requires grad is being used in an in-place operation"));
+  EXPECT_THAT(error_of([&] { x.add_(1); }),
+              HasSubstr("a leaf tensor that requires grad is being used in an in-place operation"));
   EXPECT_THAT(error_of([&] { x.select(0, 0).add_(1); }), HasSubstr("a view of a leaf tensor that requires grad"));
   const NoGradGuard off;
   x.add_(1);
@@ -285,9 +286,8 @@ TEST(Hooks, of_nodes_run_before_and_after) {
                     std::to_string(static_cast<int>(out[0].item<double>())));
     return TensorVector{};
   });
-  register_post_accumulate_grad_hook(x, [&](const Tensor& t) {
-    order.push_back("leaf " + std::to_string(static_cast<int>(grad_of(t).item<double>())));
-  });
+  register_post_accumulate_grad_hook(
+      x, [&](const Tensor& t) { order.push_back("leaf " + std::to_string(static_cast<int>(grad_of(t).item<double>()))); });
   backward(y);
   EXPECT_THAT(order, ElementsAre("before 1", "after 6 2", "leaf 6"));
 }

@@ -101,6 +101,26 @@ const char* way_back(const calque::Operator& op) {
   return op.is_composite() || op.alias_of() || (op.base() && op.base()->is_composite()) ? "composite" : "missing";
 }
 
+// What is asked of the table itself. Whether anything was.
+bool print_table(bool list, bool schemas, bool gradients) {
+  if (list) {
+    std::set<std::string> names;
+    for (const calque::Operator* op : calque::all_operators()) names.insert(op->name());
+    for (const std::string& n : names) fmt::print("{}\n", n);
+    return true;
+  }
+  if (schemas) {
+    for (const calque::Operator* op : calque::all_operators()) fmt::print("{}\n", op->schema().str());
+    return true;
+  }
+  if (gradients) {
+    for (const calque::Operator* op : calque::all_operators())
+      if (!op->has_tag(calque::Tag::out)) fmt::print("{}\t{}\t{}\n", op->name(), op->family(), way_back(*op));
+    return true;
+  }
+  return false;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Runs operator cases made by PyTorch"};
   std::vector<std::string> files, ops, only;
@@ -120,21 +140,7 @@ int run(int argc, char** argv) {
   app.add_flag("--in-process", in_process, "no child processes (for debuggers and sanitizers)");
   app.add_flag("--no-rules", no_rules, "do not run shape rules on tensors without data");
   CLI11_PARSE(app, argc, argv);
-  if (list) {
-    std::set<std::string> names;
-    for (const calque::Operator* op : calque::all_operators()) names.insert(op->name());
-    for (const std::string& n : names) fmt::print("{}\n", n);
-    return 0;
-  }
-  if (schemas) {
-    for (const calque::Operator* op : calque::all_operators()) fmt::print("{}\n", op->schema().str());
-    return 0;
-  }
-  if (gradients) {
-    for (const calque::Operator* op : calque::all_operators())
-      if (!op->has_tag(calque::Tag::out)) fmt::print("{}\t{}\t{}\n", op->name(), op->family(), way_back(*op));
-    return 0;
-  }
+  if (print_table(list, schemas, gradients)) return 0;
   if (files.empty()) {
     fmt::print(stderr, "opcheck: no case file given\n");
     return 2;

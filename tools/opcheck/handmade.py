@@ -370,7 +370,7 @@ def grouped_products():
     """Of rows by expert with the experts' matrices, of columns, of what is summed over, and of each with each; factors as they lie, transposed
     and cut out of wider ones; groups of nothing; and what is refused."""
     out = []
-    for d in (torch.float32, torch.bfloat16):
+    for d in (torch.float32, torch.bfloat16, torch.float16):
         def ends(*at):
             return torch.tensor(at, dtype=torch.int32)
 
@@ -382,7 +382,12 @@ def grouped_products():
                 ([f(3, 6, 16).to(d), f(3, 16, 8).to(d)], {}), ([f(3, 6, 16).to(d), f(3, 8, 16).to(d).transpose(1, 2)], {}),
                 ([a, f(3, 8, 24).to(d), ends(2, 5, 10)], {}), ([a, matrices.transpose(-2, -1)], {}), ([a, matrices.transpose(-2, -1), ends(2, 10)], {}),
                 ([a, matrices.transpose(-2, -1), ends(2, 5, 10).long()], {}), ([f(10, 15).to(d), f(3, 15, 8).to(d), ends(2, 5, 10)], {}),
-                ([f(3, 6, 16).to(d), f(3, 16, 8).to(d), ends(2, 4, 6)], {})]
+                ([f(3, 6, 16).to(d), f(3, 16, 8).to(d), ends(2, 4, 6)], {}), ([a, f(3, 16, 8).to(d), ends(2, 0, 5, 0, 10, 0)[::2]], {}),
+                ([f(0, 16).to(d), f(3, 16, 8).to(d), ends(0, 0, 0)], {}), ([a, f(3, 16, 8).to(d), ends(2, 5, 10)], {"out_dtype": d}),
+                ([a, f(3, 16, 8).to(d), ends(2, 5, 10), f(3, 8).to(d)], {}), ([a, f(3, 16, 8).to(d), ends(2, 5, 10)], {"out_dtype": torch.float64}),
+                ([f(10, 32).to(d)[:, ::2], f(3, 16, 8).to(d), ends(2, 5, 10)], {}), ([a[0], f(3, 16, 8).to(d), ends(2, 5, 10)], {}),
+                ([a[None, None], f(3, 16, 8).to(d), ends(2, 5, 10)], {}), ([a, f(3, 16, 8).to(d), ends(2, 5, 10)[None]], {}),
+                ([a, f(3, 16, 8).double(), ends(2, 5, 10)], {}), ([a.double(), f(3, 16, 8).double(), ends(2, 5, 10)], {})]
     return out
 
 

@@ -29,7 +29,7 @@ DecompositionTable with_aliases(const DecompositionTable& table, bool joint) {
     if (op->has_tag(Tag::always_apart)) out.try_emplace(op, body);
   const auto clone = [](const Values& args) -> std::optional<Value> { return args.at(0).to_tensor().clone(); };
   const auto same = [joint](const Values& args) -> std::optional<Value> {
-    return joint ? call("aten::alias", {args.at(0)}) : args.at(0);
+    return joint ? dispatch(ops().alias, {args.at(0)}) : args.at(0);
   };
   out.try_emplace(&ops().lift_fresh_copy, clone);
   out.try_emplace(&ops().detach, same);
@@ -117,13 +117,15 @@ Tensor loss_among(const Values& outputs, size_t index) {
                     ") depends on nothing that wants a gradient; say set_requires_grad() of parameters or inputs");
   for (size_t i = 0; i < outputs.size(); ++i)
     if (i != index && outputs[i].is_tensor() && outputs[i].to_tensor().requires_grad())
-      throw UserError("forward_backward: output " + std::to_string(i) +
-                      " requires gradients and is not the loss, against which alone there is a backward pass; return it detached");
+      throw UserError(
+          "forward_backward: output " + std::to_string(i) +
+          " requires gradients and is not the loss, against which alone there is a backward pass; return it detached");
   return loss;
 }
 
 // The gradients of the inputs that want one, whose positions go to `of`.
-TensorVector gradients_of(const Tensor& loss, const ExportedProgram& program, const Values& inputs, std::vector<size_t>& of) {
+TensorVector gradients_of(const Tensor& loss, const ExportedProgram& program, const Values& inputs,
+                          std::vector<size_t>& of) {
   TensorVector leaves;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_tensor() || !inputs[i].to_tensor().requires_grad()) continue;

@@ -1,10 +1,9 @@
 // Arithmetic on two operands: add, sub, mul, div, powers, extrema, with their Scalar overloads.
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/comparison.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/like.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"

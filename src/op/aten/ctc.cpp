@@ -1,7 +1,7 @@
 // Connectionist temporal classification loss.
 #include "calque/op/aten/ctc.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "kernel/cpu/loss/ctc.h"
 

@@ -1,5 +1,4 @@
 // Tensors from nothing that few call: eye, scalar_tensor, the new_* forms; and fill.
-#include "calque/op/aten/reductions.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "op/gradient/formulas.h"

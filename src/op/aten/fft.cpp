@@ -275,8 +275,7 @@ Tensor of_c2r(const Gradients& g) {
   const std::vector<int64_t> dims = g.integers("dim");
   const Tensor out = _fft_r2c(g.grad(), dims, g.integer("normalization"), true);
   const SymInt twice = g.grad().sym_size(dims.back()) - out.sym_size(dims.back());
-  static constinit OperatorByName mul("aten::mul_.Scalar");
-  if (guard(twice > 0)) call(mul.get(), {out.narrow(dims.back(), 1, twice), 2});
+  if (guard(twice > 0)) out.narrow(dims.back(), 1, twice).view_as_real().mul_(2);
   return out;
 }
 

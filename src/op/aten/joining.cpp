@@ -7,8 +7,6 @@
 #include "calque/base/warning.h"
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
-#include "calque/op/aten/reductions.h"
-#include "calque/op/aten/shaping.h"
 #include "calque/op/aten/views.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/sym/shape_env.h"

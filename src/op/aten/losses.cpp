@@ -10,7 +10,7 @@
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/softmax.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/loss.h"

@@ -2,10 +2,6 @@
 #include "calque/op/aten/losses_backward.h"
 
 #include "calque/base/error.h"
-#include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/masking.h"
-#include "calque/op/aten/unary.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"

@@ -4,13 +4,10 @@
 
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/losses_backward.h"
-#include "calque/op/aten/matmul.h"
 #include "calque/op/aten/norms.h"
-#include "calque/op/aten/shaping.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/distance.h"

@@ -6,9 +6,6 @@
 #include <limits>
 
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/comparison.h"
-#include "calque/op/aten/shaping.h"
-#include "calque/op/aten/unary.h"
 #include "kernel/cpu/elementwise/activation.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/gradient/formulas.h"

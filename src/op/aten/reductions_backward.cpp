@@ -1,22 +1,12 @@
 // Gradients of reductions, scans and selections.
-#include "calque/op/aten/reductions_backward.h"
 
 #include <algorithm>
 
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/cat.h"
-#include "calque/op/aten/comparison.h"
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/indexing.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/reductions.h"
-#include "calque/op/aten/scans.h"
-#include "calque/op/aten/scatter.h"
-#include "calque/op/aten/shaping.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "kernel/cpu/elementwise/copy.h"

@@ -1,9 +1,7 @@
 // Scans: cumsum, cumprod, logcumsumexp, cummax, cummin, diff.
 #include "kernel/cpu/reduce/scan.h"
 
-#include "calque/op/aten/copying.h"
 #include "calque/op/aten/reductions_backward.h"
-#include "calque/op/aten/shaping.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/gradient/formulas.h"
 #include "op/gradient/reduction_formulas.h"

@@ -2,10 +2,6 @@
 #include "calque/op/aten/softmax.h"
 #include "kernel/cpu/reduce/softmax.h"
 
-#include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/reductions.h"
-#include "calque/op/aten/unary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"

@@ -3,14 +3,8 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/arange.h"
-#include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/reductions.h"
-#include "calque/op/aten/shaping.h"
 #include "calque/op/aten/special.h"
-#include "calque/op/aten/ternary.h"
-#include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "op/gradient/formulas.h"
 #include "op/stanza.h"
 

@@ -1,4 +1,4 @@
-// Operators of three operands: selection, filling by a mask, clamping by tensors, interpolation, fused arithmetic.
+// Operators of three operands: filling by a mask, clamping by tensors, interpolation, fused arithmetic.
 #include "kernel/cpu/elementwise/ternary.h"
 
 #include <limits>
@@ -10,7 +10,6 @@
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/elementwise/binary.h"
@@ -23,22 +22,6 @@ namespace {
 
 using kernel::Binary;
 using kernel::Ternary;
-
-// ---- where ----------------------------------------------------------------------------------------------------------
-Meta where_rule(const Tensor& condition, const Tensor& self, const Tensor& other) {
-  if (condition.dtype() == DType::uint8)
-    warn("where received a uint8 condition tensor. This behavior is deprecated; use a boolean condition instead.");
-  else if (condition.dtype() != DType::bool_)
-    throw UserError("where: expected condition to be a boolean tensor, but got a tensor with dtype " +
-                    std::string(name(condition.dtype())));
-  return rule::pointwise("where", result_type(self, other), {&condition, &self, &other});
-}
-void where_kernel(const Tensor& condition, const Tensor& self, const Tensor& other, const Tensor& out) {
-  kernel::ternary(Ternary::where, result_type(self, other), condition, self, other, Scalar(1), out);
-}
-Tensor number(const Tensor& condition, const Scalar& value, DType dtype) {
-  return scalar_tensor(value, dtype, Layout::strided, condition.device(), std::nullopt);
-}
 
 // ---- masked_fill ----------------------------------------------------------------------------------------------------
 Meta masked_fill_rule(const Tensor& self, const Tensor& mask) {
@@ -191,12 +174,6 @@ bool is_nonzero_body(const Tensor& self) {
   return value.to_bool();
 }
 
-// ---- gradients ------------------------------------------------------------------------------------------------------
-Tensor where_other(const Gradients& g) {
-  const Tensor zero = gradient::number_like(Scalar(0), g.grad());
-  return where(g["condition"], zero, g.grad());
-}
-
 TensorVector clamp_limits(const Gradients& g) {
   const Tensor self = g["self"], min = g["min"], max = g["max"];
   const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
@@ -252,31 +229,6 @@ Tensor addcdiv_divisor(const Gradients& g) {
 
 void register_ternary(Library& aten);
 void register_ternary(Library& aten) {
-  aten.def("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
-      .compute(where_rule, where_kernel)
-      .out("where.self_out")
-      .tags(Tag::pointwise, Tag::core)
-      .gradient("other", "condition", where_other)
-      .gradient("self", "condition",
-                [](const Gradients& g) { return gradient::where_or(g["condition"], g.grad(), Scalar(0)); });
-  aten.def("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
-      .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) {
-        const DType d = result_type(self, other);
-        const Tensor second = number(condition, other, d);
-        return where(condition, self.to(d), second);
-      });
-  aten.def("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
-      .composite([](const Tensor& condition, const Scalar& self, const Tensor& other) {
-        const DType d = result_type(other, self);
-        const Tensor first = number(condition, self, d);
-        return where(condition, first, other.to(d));
-      });
-  aten.def("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
-      .composite([](const Tensor& condition, const Scalar& self, const Scalar& other) {
-        const DType d = TypePromotion().add(self).add(other).result();
-        const Tensor second = number(condition, other, d);
-        return where(condition, number(condition, self, d), second);
-      });
   aten.def("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& mask, const Scalar& value) {

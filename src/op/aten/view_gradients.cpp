@@ -1,5 +1,4 @@
 // Where the gradient of a part goes: into zeros of the whole's sizes. The operators that the gradients of views call.
-#include "calque/op/aten/views.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"

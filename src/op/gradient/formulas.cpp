@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/like.h"
-#include "calque/op/aten/shaping.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 

@@ -7,7 +7,7 @@
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/scatter.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/mode.h"
 #include "op/gradient/views.h"
 

@@ -1,9 +1,5 @@
 #include "op/gradient/loss_formulas.h"
 
-#include "calque/op/aten/activation.h"
-#include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/comparison.h"
-#include "calque/op/aten/copying.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/losses_backward.h"

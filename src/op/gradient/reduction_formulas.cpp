@@ -3,21 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/cat.h"
-#include "calque/op/aten/comparison.h"
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/reductions.h"
 #include "calque/op/aten/reductions_backward.h"
-#include "calque/op/aten/scans.h"
-#include "calque/op/aten/shaping.h"
-#include "calque/op/aten/splitting.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/finfo.h"
