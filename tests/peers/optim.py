@@ -79,7 +79,7 @@ def exact_root():
     base = torch.Tensor.sqrt, torch.Tensor.sqrt_
 
     def sqrt(t):
-        return torch.from_numpy(np.sqrt(t.detach().numpy())) if t.dtype in (torch.float32, torch.float64) else base[0](t)
+        return torch.from_numpy(np.asarray(np.sqrt(t.detach().numpy()))) if t.dtype in (torch.float32, torch.float64) else base[0](t)
     torch.Tensor.sqrt, torch.Tensor.sqrt_ = sqrt, lambda t: t.copy_(sqrt(t))
     try:
         yield
@@ -427,7 +427,7 @@ def clipping(folder, args):
             mine = out[f"norm.{n}"]
             if not ulps(mine, exact) <= max(4, ulps(total, exact)):
                 wrong[kind].append(f"case {n} {cases[n]} {dtype}: total norm {mine}, exactly {exact}, PyTorch's {total}")
-            bound = ulps(mine, total) + 3
+            bound = 2 * ulps(mine, total) + 3
         for what, a, b in pairs:
             u = ulps(a, b)
             worst[kind] = max(worst[kind], u)
