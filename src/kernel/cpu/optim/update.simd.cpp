@@ -83,7 +83,7 @@ CALQUE_INLINE V lerp_by(V start, V end, T weight) {
                                                   : fma(splat<T>(weight - T(1)), end - start, end);
 }
 template <class V>
-CALQUE_INLINE V larger(V a, V b) {
+CALQUE_INLINE V larger_or_nan(V a, V b) {
   return a != a ? a : b != b ? b : a > b ? a : b;
 }
 
@@ -102,7 +102,7 @@ void adam(void* const* arrays, int64_t n, const void* numbers) {
     mean = keep(lerp_by(mean, g, weight));
     square = keep(fma(fresh * g, g, keep(square * beta2)));
     V second = square;
-    if (u.amsgrad) second = most = larger(most, square);
+    if (u.amsgrad) second = most = larger_or_nan(most, square);
     const V below = keep(keep(keep(v_sqrt(second)) / correction) + eps);
     p = p + step * mean / below;
   });
