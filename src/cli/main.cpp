@@ -16,6 +16,7 @@
 #include "calque/base/thread.h"
 #include "calque/base/version.h"
 #include "calque/base/warning.h"
+#include "calque/tensor/tensor_base.h"
 #include "cli/command.h"
 #include "cli/memory.h"
 #include "cli/models.h"
@@ -23,6 +24,7 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/task_commands.h"
+#include "cli/train.h"
 #include "op/operator_library.h"
 
 namespace calque::cli {
@@ -105,12 +107,14 @@ int run_command(int argc, char** argv) {
   });
   add_commands(app);
   add_task_commands(app);
+  add_train_commands(app);
   add_completions(app);
   refuse_empty_names(app);
   for (CLI::App* command : app.get_subcommands({}))
     command->footer(
         "Also: --threads N, --memory-limit 8G, --time-limit SECONDS, --variant NAME, --operators FILE.so, --quiet (`calque "
         "--help`).");
+  const NoGradGuard no_gradients;  // the commands that compute some switch them on
   try {
     std::vector<std::string> words = spelt_out(argc, argv);
     std::ranges::reverse(words);  // as CLI11 takes them

@@ -110,6 +110,11 @@ void Progress::update(uint64_t done, uint64_t total) {
   state_->done = done;
 }
 
+void Progress::rename(std::string doing) {
+  const std::lock_guard lock(state_->mutex);
+  state_->doing = std::move(doing);
+}
+
 std::function<void(uint64_t, uint64_t)> Progress::callback() {
   return [this](uint64_t done, uint64_t total) { update(done, total); };
 }
@@ -117,8 +122,12 @@ std::function<void(uint64_t, uint64_t)> Progress::callback() {
 std::string Progress::so_far() {
   const std::lock_guard lock(living().mutex);
   if (living().all.empty()) return "";
-  const State& s = *living().all.back()->state_;
-  std::string text = s.doing;
+  State& s = *living().all.back()->state_;
+  std::string text;
+  {
+    const std::lock_guard text_lock(s.mutex);
+    text = s.doing;
+  }
   const uint64_t done = s.done, total = s.total;
   const char* unit = s.unit == Unit::tokens ? " tokens" : "";
   if (total > 0)

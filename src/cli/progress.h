@@ -22,6 +22,7 @@ class Progress {
 
   // From any thread. A total of 0: nobody knows.
   void update(uint64_t done, uint64_t total = 0);
+  void rename(std::string doing);  // what is drawn from now on
   std::function<void(uint64_t done, uint64_t total)> callback();
 
   // "saving m: 1.2 GB of 3.4 GB; m is as it was", of the innermost that lives; empty when there is none.

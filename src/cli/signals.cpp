@@ -48,9 +48,21 @@ extern "C" void on_bus_error(int, siginfo_t* info, void*) {
   for (;;) ::pause();
 }
 
+std::atomic<const char*> stops_when{nullptr};  // of the StopRequest that lives
+std::atomic<bool> stop_asked{false};
+
+// Is it for who asked to be told, instead of ending?
+bool hand_over(int signal) {
+  const char* when = stops_when.load();
+  if (!when || signal == SIGALRM || signal == SIGBUS || stop_asked.exchange(true)) return false;
+  if (::isatty(STDERR_FILENO) != 0) put("\n");
+  put(("calque: stopping " + std::string(when) + " (again: at once)\n").c_str());
+  return true;
+}
+
 void watch(int pipe) {
   unsigned char signal = 0;
-  while (::read(pipe, &signal, 1) != 1) {
+  while (::read(pipe, &signal, 1) != 1 || hand_over(signal)) {
   }
   const std::string so_far = Progress::so_far();
   abandon_writing();
@@ -88,6 +100,13 @@ void end_cleanly_on_signals() {
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGBUS, &action, nullptr);
 }
+
+StopRequest::StopRequest(const char* when) {
+  stop_asked = false;
+  stops_when = when;
+}
+StopRequest::~StopRequest() { stops_when = nullptr; }
+bool StopRequest::asked() const { return stop_asked; }
 
 void limit_time(unsigned seconds) { ::alarm(seconds); }
 

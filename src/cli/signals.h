@@ -9,6 +9,17 @@ namespace calque::cli {
 // errors of writing, not signals.
 void end_cleanly_on_signals();
 
+// While it lives the first Ctrl-C (or SIGTERM, SIGHUP) asks instead of ending the program; a second one ends it at once.
+class StopRequest {
+ public:
+  // "after this step": what is said when the signal comes.
+  explicit StopRequest(const char* when);  // kept, not copied
+  ~StopRequest();
+  StopRequest(const StopRequest&) = delete;
+  StopRequest& operator=(const StopRequest&) = delete;
+  bool asked() const;
+};
+
 // Ends the process with status 2 and a message when so many seconds have passed; 0 is no limit.
 void limit_time(unsigned seconds);
 

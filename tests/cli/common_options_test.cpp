@@ -52,6 +52,8 @@ const std::vector<Command>& commands() {
       {"bench", "lm", "-n 1"},
       {"profile", "lm", "-n 1"},
       {"run", "", "mlp.pt2 --inputs x.safetensors"},
+      {"train", "lm", "--data lines.txt -o \"$(mktemp -d -p .)/t\" --steps 1 --batch-size 1", true},
+      {"grad", "lm", "--inputs labelled.safetensors"},
   };
   return all;
 }
@@ -92,6 +94,13 @@ class CommonOptions : public testing::Test {
     std::string header = R"({"x":{"dtype":"F32","shape":[3,16],"data_offsets":[0,192]}})";
     header.resize(0x40, ' ');
     folder_->write("x.safetensors", file + header + std::string(192, '\0'));
+    folder_->write("lines.txt", "one river\nthe old city\n");
+    // input_ids and labels, int64 [1, 4], all zero.
+    std::string labelled("\x90\0\0\0\0\0\0\0", 8),
+        names =
+            R"({"input_ids":{"dtype":"I64","shape":[1,4],"data_offsets":[0,32]},"labels":{"dtype":"I64","shape":[1,4],"data_offsets":[32,64]}})";
+    names.resize(0x90, ' ');
+    folder_->write("labelled.safetensors", labelled + names + std::string(64, '\0'));
   }
   static void TearDownTestSuite() { delete folder_; }
 

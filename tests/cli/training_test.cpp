@@ -1,0 +1,62 @@
+// What Ctrl-C leaves of calque train.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/cli_support.h"
+#include "support/folder_support.h"
+#include "support/paths.h"
+
+namespace calque::training_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> training(const test::TemporaryFolder& folder, const std::string& output, int steps) {
+  return {"train",        test::source_folder() + "/assets/tiny-lm",
+          "--data",       folder.path("lines.txt"),
+          "-o",           folder.path(output),
+          "--steps",      std::to_string(steps),
+          "--batch-size", "1",
+          "--schedule",   "constant",
+          "--save-every", "1",
+          "--lr",         "1e-4"};
+}
+
+int last_step(const fs::path& folder) {
+  int most = 0;
+  if (!fs::exists(folder)) return 0;
+  for (const std::string& name : test::names_in(folder))
+    if (name.starts_with("checkpoint-") && name.find('.') == std::string::npos)
+      most = std::max(most, std::stoi(name.substr(11)));
+  return most;
+}
+
+TEST(Training, ctrl_c_finishes_the_step_and_loses_nothing) {
+  const test::TemporaryFolder folder;
+  folder.write("lines.txt", "one river went north\nthe old city was quiet\na third line\n");
+  cli_test::Process process(training(folder, "stopped", 100000));
+  ASSERT_TRUE(process.stop_when([&] { return last_step(folder / "stopped") >= 1; }));
+  process.send(SIGINT);
+  process.resume();
+  const cli_test::Process::Ending ending = process.wait();
+  EXPECT_EQ(ending.status, 130) << ending.out;
+  EXPECT_THAT(ending.out, testing::HasSubstr("calque: stopping after this step, with a checkpoint"));
+  const int done = last_step(folder / "stopped");
+  EXPECT_THAT(ending.out,
+              testing::HasSubstr("stopped at step " + std::to_string(done) + "; the same command with --resume"));
+
+  std::vector<std::string> resumed = training(folder, "stopped", done + 2);
+  resumed.emplace_back("--resume");
+  EXPECT_EQ(cli_test::Process(resumed).wait().status, 0);
+  EXPECT_EQ(cli_test::Process(training(folder, "whole", done + 2)).wait().status, 0);
+  EXPECT_TRUE(test::read_file(folder / "stopped/model.safetensors") == test::read_file(folder / "whole/model.safetensors"));
+}
+
+}  // namespace
+}  // namespace calque::training_test
