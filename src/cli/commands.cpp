@@ -257,6 +257,7 @@ void add_profile(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--top", o->top, "rows of each table")->check(positive())->capture_default_str();
   command->add_option("-o,--output", o->output, "a .json file, which chrome://tracing and Perfetto open, or a .html page");
+  command->add_flag("--eager", o->eager, "operator by operator, as the program has them, without the passes of a plan");
   add_json(command, o->json, "for programs to read, all steps");
   command->callback([o] { run_profile(*o); });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -109,6 +110,13 @@ size_t count_calls(const GraphModule& module) {
   for (const Node* n : module.graph().nodes())
     out += n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_module || n->kind() == NodeKind::call_method;
   return out;
+}
+
+double check_time_us(const Guards& guards, const Call& call, const std::vector<std::pair<std::string, Value>>& values) {
+  GuardedCall found;
+  const auto start = std::chrono::steady_clock::now();
+  guards.check(call.args, call.kwargs, values, found);
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -314,6 +322,7 @@ std::shared_ptr<Entry> Function::add_entry(const Call& call, const std::string& 
       trace_capture(*made->first->source, made->guards, metrics);
       debug_capture(*made->first->source, made->guards, metrics);
       set_up(*made->first, {}, &metrics);
+      metrics.guard_latency_us = check_time_us(made->guards, call, guarded_values());
       return made;
     });
   } catch (const UnsupportedError&) {
