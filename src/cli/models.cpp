@@ -12,7 +12,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/hub_cache.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/text/tokenizer.h"
 #include "cli/progress.h"
 #include "cli/tensor_file.h"

@@ -9,7 +9,7 @@
 #include "calque/export/input_checks.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/run/check.h"
 #include "cli/json_text.h"
 #include "cli/models.h"

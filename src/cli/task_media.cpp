@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/tensor.h"
 #include "calque/task/pictures.h"
 #include "calque/task/sounds.h"

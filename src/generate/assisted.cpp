@@ -5,10 +5,11 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "generate/checks.h"
 #include "generate/search.h"
 

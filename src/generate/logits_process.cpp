@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 #include "calque/tensor/number_text.h"
 #include "generate/checks.h"

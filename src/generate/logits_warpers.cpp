@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/generate/logits_process.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/tensor/number_text.h"
 #include "generate/checks.h"
 

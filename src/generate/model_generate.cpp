@@ -8,13 +8,17 @@
 #include "calque/file/mapped_file.h"
 #include "calque/generate/assisted.h"
 #include "calque/hub/best_logit.h"
+#include "calque/hub/next_word.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/hub/text_part.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
+#include "calque/op/tree.h"
 
 namespace calque {
 namespace {
@@ -74,9 +78,11 @@ class Steps {
         goes_back_(goes_back),
         out_(out),
         best_logit_model_(dynamic_cast<BestLogitModel*>(&model)),
+        next_word_model_(dynamic_cast<NextWordModel*>(&model)),
         encoder_decoder_(model.is_encoder_decoder()) {}
 
   Tensor operator()(const GenerationStep& step) {
+    if (next_word_model_) return next_word(step);
     const int64_t rows = step.input_ids.size(0);
     if (step.rows.defined()) cache_ = with_rows(cache_, step.rows);
     if (step.cache_position == 0)
@@ -137,6 +143,27 @@ class Steps {
   }
 
  private:
+  // The loop gives all ids in each step; what of the step before helps is the model's to say.
+  Tensor next_word(const GenerationStep& step) {
+    ModelInputs in = next_word_model_->next_word_inputs(step.input_ids, before_, step.rows);
+    for (const ModelInputs::Item& given : inputs_.items())
+      if (given.name != arg::input_ids.name && given.name != arg::attention_mask.name && !in.has(given.name)) in.set(given);
+    if (model_.takes(arg::output_attentions)) in.set(arg::output_attentions, wants(config_.output_attentions));
+    if (model_.takes(arg::output_hidden_states)) in.set(arg::output_hidden_states, wants(config_.output_hidden_states));
+    before_ = model_(in);
+    if (wants(config_.output_hidden_states)) out_.hidden_states.push_back(layers(before_, "hidden_states"));
+    if (wants(config_.output_attentions)) out_.attentions.push_back(layers(before_, "attentions"));
+    return before_["logits"];
+  }
+
+  // Those of two streams one after the other.
+  static std::vector<Tensor> layers(const ModelOutput& result, std::string_view name) {
+    std::vector<Tensor> out;
+    if (const Value* states = result.find(name))
+      for (const Value& one : tree_flatten(*states).leaves) out.push_back(one.to_tensor());
+    return out;
+  }
+
   // Hooks and observers see the call that everybody makes.
   ModelOutput called(const ModelInputs& in, bool best_alone) {
     if (!best_alone || !best_logit_model_ || model_.is_watched()) return model_(in);
@@ -229,9 +256,11 @@ class Steps {
   const bool goes_back_;  // tokens that were read may be taken back
   ModelGenerateOutput& out_;
   BestLogitModel* const best_logit_model_;  // null where the class cannot look for the best logit alone
+  NextWordModel* const next_word_model_;    // null where each position says what comes behind it
   const bool encoder_decoder_;
   KeyValueCache cache_;
   BestLogit best_logit_;
+  ModelOutput before_;  // of a NextWordModel's last step
   Value encoder_outputs_;
   int64_t encoder_rows_ = -1;
 };
@@ -298,6 +327,19 @@ void check_embeds(PretrainedModel& model, const ModelInputs& inputs, const Gener
         "generate: an assistant reads input_ids, found inputs_embeds; leave out the assistant or give ids alone");
 }
 
+// A NextWordModel reads the text as it likes: what says how to read it cannot be followed.
+void check_next_word(const PretrainedModel& model, const ModelInputs& inputs, const GenerationConfig& config,
+                     const GenerateOptions& options) {
+  const std::string who = "generate: " + model.class_name();
+  if (inputs[arg::inputs_embeds].defined()) throw UserError(who + " does not write from inputs_embeds; give input_ids");
+  if (const Tensor mask = inputs[arg::attention_mask]; mask.defined() && !all_ones(mask))
+    throw UserError(who +
+                    " writes without an attention_mask, found one with padding; give rows of one length, or one at a time");
+  if (options.assistant || options.candidates || config.prompt_lookup_num_tokens)
+    throw UserError(who + " says one word at a time, so that candidates cannot be checked; leave out the assistant and " +
+                    "prompt_lookup_num_tokens");
+}
+
 }  // namespace
 
 ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, const GenerationConfig& given_config,
@@ -316,6 +358,10 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   if (config.cache_implementation && !inputs[arg::past_key_values].empty())
     throw UserError("generate: `cache_implementation` (" + *config.cache_implementation +
                     ") says what cache to make, but past_key_values are given: use one of the two");
+  if (dynamic_cast<NextWordModel*>(&model)) {
+    check_next_word(model, inputs, config, options);
+    config.use_cache = false;
+  }
   if (inputs.has(arg::inputs_embeds.name)) check_embeds(model, inputs, options);
   if (!inputs.fit(model.arguments())) inputs = inputs.fitted(model.arguments(), model.class_name());
   if (const Tensor mask = inputs[arg::attention_mask]; mask.defined() && mask.dim() != 2)

@@ -7,7 +7,7 @@
 #include "calque/graph/stack_trace.h"
 #include "calque/nn/module.h"
 #include "calque/nn/signature.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/mode.h"
 #include "graph/library_functions.h"
 #include "graph/region_functions.h"

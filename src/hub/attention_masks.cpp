@@ -1,12 +1,13 @@
 #include "calque/hub/attention_masks.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 
 namespace calque {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/mode.h"
 
 namespace calque {

@@ -8,7 +8,7 @@
 #include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "hub/read_ahead.h"
 
 namespace calque {

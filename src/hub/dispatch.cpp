@@ -6,7 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/hub/offload.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 
 namespace calque {
 

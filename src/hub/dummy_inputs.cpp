@@ -6,7 +6,7 @@
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/observer.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/tree.h"
 #include "calque/trace/fake.h"
 

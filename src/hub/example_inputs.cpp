@@ -4,7 +4,7 @@
 
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/text_part.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 
 namespace calque {
 namespace {

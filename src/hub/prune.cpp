@@ -5,7 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/registry.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 
 namespace calque {
 

@@ -7,11 +7,11 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 namespace {

@@ -8,9 +8,10 @@
 #include "calque/hub/dummy_inputs.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/text_part.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/reductions.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/operators.h"
 #include "calque/op/tree.h"
 

@@ -6,8 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 
 namespace calque {
 

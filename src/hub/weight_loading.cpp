@@ -12,7 +12,7 @@
 #include "calque/file/mapped_file.h"
 #include "calque/hub/weight_form.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/ternary.h"
 #include "hub/weight_init.h"

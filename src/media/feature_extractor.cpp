@@ -5,7 +5,8 @@
 #include <numbers>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/zeros.h"
 #include "media/settings.h"
 #include "media/spectrogram.h"
 

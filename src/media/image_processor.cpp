@@ -6,7 +6,8 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/config.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/zeros.h"
 #include "media/image_settings.h"
 #include "media/orientation.h"
 #include "media/settings.h"

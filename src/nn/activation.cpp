@@ -4,9 +4,9 @@
 #include "calque/nn/functional.h"
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

@@ -5,7 +5,7 @@
 
 #include "calque/nn/init.h"
 #include "calque/op/aten/convolution.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/reductions.h"
 

@@ -6,12 +6,14 @@
 #include "calque/base/warning.h"
 #include "calque/nn/functional.h"
 #include "calque/op/aten/attention.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/softmax.h"
+#include "calque/op/aten/zeros.h"
 #include "nn/mask.h"
 
 namespace calque {

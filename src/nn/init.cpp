@@ -6,11 +6,13 @@
 
 #include "calque/base/warning.h"
 #include "calque/op/aten/comparison.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 
 namespace calque::init {

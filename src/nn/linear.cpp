@@ -6,7 +6,7 @@
 #include "calque/nn/init.h"
 #include "calque/nn/meta_parameters.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/tensor/number_text.h"
 

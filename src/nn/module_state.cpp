@@ -4,7 +4,7 @@
 #include "calque/base/warning.h"
 #include "calque/nn/module.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/owner.h"
 #include "nn/hooks.h"
 

@@ -7,8 +7,9 @@
 #include "calque/nn/backends.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/normalization.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

@@ -3,8 +3,9 @@
 #include <cmath>
 
 #include "calque/nn/init.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/recurrent.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/number_text.h"
 
 namespace calque {

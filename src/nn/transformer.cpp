@@ -6,8 +6,9 @@
 #include "calque/nn/init.h"
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/shaping.h"
+#include "calque/op/aten/zeros.h"
 #include "nn/mask.h"
 
 namespace calque {

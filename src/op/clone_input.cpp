@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/mode.h"
 #include "calque/op/tree.h"
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/library.h"
 #include "calque/sym/expr.h"

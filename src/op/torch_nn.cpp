@@ -2,7 +2,7 @@
 // so that the logits of the whole batch never exist at once. Sums, dtypes and order are those of its CPU path.
 #include <algorithm>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "op/stanza.h"
 #include "op/table.h"
 

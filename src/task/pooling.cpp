@@ -5,8 +5,8 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/operators.h"
 #include "calque/task/embed.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/statistics.h"
 #include "calque/op/owner.h"
 #include "calque/op/tree.h"

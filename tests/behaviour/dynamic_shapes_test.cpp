@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/sym/expr.h"
 #include "calque/sym/shape_env.h"

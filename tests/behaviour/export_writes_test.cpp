@@ -6,9 +6,9 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/nn.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/pooling.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "export/export_support.h"
 
 namespace calque::export_writes_test {

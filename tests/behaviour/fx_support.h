@@ -7,7 +7,7 @@
 #include "calque/graph/graph_module.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/typed.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/literal.h"
 #include "calque/op/operators.h"
 

@@ -5,7 +5,10 @@
 
 #include "calque/nn/nn.h"
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/masking.h"
@@ -18,6 +21,7 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unique.h"
 #include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/op/library.h"
 #include "calque/op/literal.h"

@@ -5,8 +5,8 @@
 
 #include "calque/base/error.h"
 #include "calque/export/pt2.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/library.h"
 #include "calque/trace/functional.h"
 #include "export/export_support.h"

@@ -2,11 +2,11 @@
 
 #include <fstream>
 
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "support/paths.h"
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "export/dynamic_shapes_support.h"
 #include "support/conformance.h"
 #include "support/error_support.h"

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "calque/sym/unbacked.h"
 #include "calque/trace/make_fx.h"

@@ -3,7 +3,7 @@
 
 #include "calque/nn/backends.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/trace/decompositions.h"
 #include "export/export_support.h"
 #include "support/thread_state.h"

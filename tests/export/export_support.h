@@ -6,8 +6,8 @@
 
 #include "calque/export/export.h"
 #include "calque/nn/nn.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "support/error_support.h"

@@ -4,7 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/input_checks.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "export/dynamic_shapes_support.h"
 #include "export/shapes/guard_text.h"
 #include "support/conformance.h"

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/library.h"
 #include "export/pt2_support.h"
 #include "support/conformance.h"

@@ -4,11 +4,11 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/attention.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "export/export_support.h"
 
 namespace calque::small_examples_test {

@@ -7,10 +7,10 @@
 #include "calque/export/pt2.h"
 #include "calque/export/unflatten.h"
 #include "calque/graph/higher_order.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/autocast.h"
 #include "export/export_support.h"
 

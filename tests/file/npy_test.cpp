@@ -9,9 +9,10 @@
 #include <string>
 
 #include "calque/file/npy.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/view_metadata.h"
+#include "calque/op/aten/zeros.h"
 #include "support/error_support.h"
 #include "support/folder_support.h"
 #include "support/paths.h"

@@ -8,8 +8,9 @@
 
 #include "calque/base/error.h"
 #include "calque/file/zip.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "file/file_support.h"
 #include "support/error_support.h"
 #include "support/paths.h"

@@ -8,8 +8,8 @@
 
 #include "calque/generate/model_generate.h"
 #include "calque/hub/from_pretrained.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 #include "support/paths.h"

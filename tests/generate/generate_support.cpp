@@ -4,7 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque::generate_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "generate/generate_support.h"
 #include "support/error_support.h"
 #include "support/paths.h"

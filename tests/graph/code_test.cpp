@@ -9,7 +9,7 @@
 
 #include "calque/graph/graph_module.h"
 #include "calque/graph/text.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "support/paths.h"
 
 namespace calque::code_test {

@@ -9,7 +9,7 @@
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
 #include "calque/nn/typed.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/ternary.h"
 #include "support/error_support.h"

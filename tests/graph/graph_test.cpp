@@ -6,7 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/graph/interpreter.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 

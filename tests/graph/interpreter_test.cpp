@@ -7,9 +7,10 @@
 #include <map>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/sym/shape_env.h"
 #include "support/error_support.h"

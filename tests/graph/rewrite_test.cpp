@@ -9,8 +9,9 @@
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
 #include "calque/nn/typed.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "support/error_support.h"
 
 namespace calque::rewrite_test {

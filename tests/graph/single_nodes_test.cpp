@@ -7,10 +7,10 @@
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/call_counter.h"
 #include "support/error_support.h"
 

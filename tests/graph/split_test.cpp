@@ -7,7 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/graph/passes.h"
 #include "calque/graph/text.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "support/paths.h"
 
 namespace calque::split_test {

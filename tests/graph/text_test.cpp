@@ -9,8 +9,9 @@
 #include <random>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/shape_env.h"
 #include "calque/sym/srepr.h"
 #include "support/error_support.h"

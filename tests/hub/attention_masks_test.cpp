@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "calque/file/safetensors.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/shaping.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/literal.h"
 #include "calque/tensor/finfo.h"
 #include "hub/hub_support.h"

@@ -5,7 +5,7 @@
 #include "calque/base/warning.h"
 #include "calque/nn/container.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "hub/hub_support.h"
 
 namespace calque::device_map_test {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "calque/hub/model_info.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/default_dtype.h"
 #include "hub/load_support.h"
 #include "support/conformance.h"

@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "calque/hub/registry.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/zeros.h"
 #include "hub/load_support.h"
 #include "support/conformance.h"
 

@@ -10,8 +10,9 @@
 
 #include "calque/file/pickle.h"
 #include "calque/hub/registry.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/zeros.h"
 #include "support/paths.h"
 
 namespace calque::load_test {

@@ -4,7 +4,8 @@
 
 #include "calque/base/warning.h"
 #include "calque/hub/save_pretrained.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/zeros.h"
 #include "hub/hub_support.h"
 
 namespace calque::offload_test {

@@ -8,8 +8,8 @@
 #include "calque/hub/resize.h"
 #include "calque/hub/save_pretrained.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/generator.h"
 #include "hub/hub_support.h"
 

@@ -7,9 +7,9 @@
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/save_pretrained.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/embedding.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/zeros.h"
 #include "hub/hub_support.h"
 
 namespace calque::resize_test {

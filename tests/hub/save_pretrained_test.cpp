@@ -9,7 +9,8 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/sharding.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/zeros.h"
 #include "hub/hub_support.h"
 
 namespace calque::save_pretrained_test {

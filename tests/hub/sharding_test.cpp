@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/hub/save_pretrained.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "hub/hub_support.h"
 
 namespace calque::sharding_test {

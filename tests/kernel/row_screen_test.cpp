@@ -8,8 +8,8 @@
 #include <limits>
 #include <random>
 
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque::row_screen_test {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <regex>
-#include <vector>
 
 namespace calque::layering {
 namespace {
@@ -50,6 +49,28 @@ std::set<std::string> IncludeGraph::readers(const std::string& header) const {
       if (!reached.insert(file).second) continue;
       open.push_back(file);
       if (sources_.contains(file)) found.insert(file);
+    }
+  }
+  return found;
+}
+
+std::vector<std::set<std::string>> compiled_groups(const fs::path& root, const fs::path& build) {
+  static const std::regex file_line(R"re(\s*"file": "([^"]+)",?)re"), member_line(R"re(#include "([^"]+\.cpp)")re");
+  std::vector<std::set<std::string>> found;
+  std::ifstream commands(build / "compile_commands.json");
+  std::string line;
+  for (std::smatch match; std::getline(commands, line);) {
+    if (!std::regex_match(line, match, file_line)) continue;
+    const fs::path file = match[1].str();
+    const std::string name = fs::relative(file, root).generic_string();
+    const std::string made = fs::relative(file, build / "generated/src").generic_string();
+    if (name.starts_with("src/")) {
+      found.push_back({name});
+    } else if (!made.starts_with("../") && !made.starts_with("tests_")) {
+      std::set<std::string>& group = found.emplace_back();
+      std::ifstream in(file);
+      while (std::getline(in, line))
+        if (std::regex_match(line, match, member_line)) group.insert("src/" + match[1].str());
     }
   }
   return found;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace calque::layering {
 
@@ -24,5 +25,9 @@ class IncludeGraph {
   std::map<std::string, std::set<std::string>> includers_;
   std::set<std::string> sources_;
 };
+
+/// What the compiler is given for the library and the program, as compile_commands.json in `build` lists it: the files of the tree
+/// that each call of the compiler takes, relative to `root`. Groups of files have many, kernels a call for each instruction set.
+std::vector<std::set<std::string>> compiled_groups(const std::filesystem::path& root, const std::filesystem::path& build);
 
 }  // namespace calque::layering

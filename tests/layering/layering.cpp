@@ -191,10 +191,11 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The words of a source that may be functions: what follows a dot or an arrow is a member. Includes, comments and the texts of
-// literals do not count.
+// The words of a source that may be operators' functions: what follows a dot or an arrow is a member, and std::max and
+// functional::dropout are others. Includes, comments and the texts of literals do not count.
 std::set<std::string> free_words(const std::string& text) {
-  static const std::regex token(R"re(//[^\n]*|#\s*include[^\n]*|"(?:\\.|[^"\\\n])*"|(\.|->)?\b([A-Za-z_]\w*))re");
+  static const std::regex token(
+      R"re(//[^\n]*|#\s*include[^\n]*|"(?:\\.|[^"\\\n])*"|\bcalque::|(\.|->|::)?\b([A-Za-z_]\w*))re");
   std::set<std::string> words;
   for (std::sregex_iterator match(text.begin(), text.end(), token), end; match != end; ++match)
     if ((*match)[2].matched && !(*match)[1].matched) words.insert((*match)[2]);

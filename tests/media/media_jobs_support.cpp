@@ -6,7 +6,7 @@
 
 #include "calque/media/feature_extractor.h"
 #include "calque/media/image_processor.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 
 namespace calque::test {
 namespace {

@@ -5,9 +5,11 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
 #include "calque/nn/nn.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/tensor/generator.h"
 #include "support/error_support.h"
 

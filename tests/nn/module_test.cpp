@@ -8,8 +8,9 @@
 #include "calque/nn/functional_call.h"
 #include "calque/nn/typed.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "support/error_support.h"
 
 namespace calque::module_test {

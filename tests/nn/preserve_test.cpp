@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "calque/nn/nn.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/clone_input.h"
 #include "calque/tensor/generator.h"
 

@@ -6,8 +6,8 @@
 #include "calque/nn/container.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/typed.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque::reached_slot_test {
 namespace {

@@ -2,14 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/autocast.h"
 
 namespace calque::autocast_test {

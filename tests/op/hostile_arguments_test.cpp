@@ -8,10 +8,11 @@
 #include <memory>
 
 #include "calque/base/memory.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "support/error_support.h"
 

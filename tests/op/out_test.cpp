@@ -3,9 +3,9 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 
 namespace calque::out_test {

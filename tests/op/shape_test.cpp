@@ -6,7 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/index.h"

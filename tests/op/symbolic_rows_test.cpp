@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "calque/op/tensor.h"
 #include "calque/sym/expr.h"

@@ -4,7 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/device_map.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 
 namespace {
 

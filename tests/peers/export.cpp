@@ -13,7 +13,7 @@
 #include "calque/export/pt2.h"
 #include "calque/export/unflatten.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/views.h"
 #include "calque/op/tree.h"
 #include "calque/tensor/generator.h"

@@ -12,7 +12,7 @@
 #include "calque/graph/draw.h"
 #include "calque/graph/graph_module.h"
 #include "calque/graph/text.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/run/plan.h"
 
 namespace {

@@ -6,7 +6,7 @@
 
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/run/compiled_file.h"
 
 using nlohmann::json;

@@ -6,7 +6,7 @@
 
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/library.h"
 #include "calque/run/passes.h"
 #include "calque/run/plan.h"

@@ -10,11 +10,12 @@
 
 #include "calque/nn/functional.h"
 #include "calque/op/aten/activation.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/normalization.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/trace/functional.h"
 #include "support/paths.h"
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/literal.h"
 #include "calque/trace/functional.h"
 #include "calque/trace/make_fx.h"

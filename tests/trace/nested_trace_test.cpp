@@ -4,8 +4,8 @@
 
 #include "calque/graph/higher_order.h"
 #include "calque/op/aten/activation.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/literal.h"
 #include "calque/trace/make_fx.h"
 #include "calque/trace/tracer.h"

@@ -6,9 +6,10 @@
 
 #include "calque/graph/interpreter.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/library.h"
 #include "calque/trace/make_fx.h"
 #include "support/paths.h"

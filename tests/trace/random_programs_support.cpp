@@ -5,13 +5,15 @@
 #include <optional>
 #include <random>
 
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/tensor/promotion.h"

@@ -13,7 +13,7 @@
 #include "calque/file/safetensors.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/registry.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/operators.h"
 #include "hub/hub_support.h"
 #include "support/paths.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/file/safetensors.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/ternary.h"
 #include "support/error_support.h"
 #include "zoo/blocks/chunking.h"

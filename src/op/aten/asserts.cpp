@@ -3,7 +3,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/sym/shape_env.h"
 #include "op/stanza.h"

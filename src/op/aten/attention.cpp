@@ -13,6 +13,7 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/attention/attention.h"
 #include "kernel/cpu/attention/attention_special.h"

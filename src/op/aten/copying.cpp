@@ -11,12 +11,6 @@
 namespace calque {
 namespace {
 
-using OptDType = std::optional<DType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
-
 void copy_rule(const Tensor& self, const Tensor& src, bool) {
   const SymInts sizes = broadcast_sizes(self.sym_sizes(), src.sym_sizes(), "copy_");
   bool fits = sizes.size() == self.sym_sizes().size();

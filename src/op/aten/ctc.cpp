@@ -1,8 +1,8 @@
 // Connectionist temporal classification loss.
 #include "calque/op/aten/ctc.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "kernel/cpu/loss/ctc.h"
 
 #include <algorithm>

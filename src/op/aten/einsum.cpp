@@ -6,11 +6,11 @@
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/view_metadata.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 

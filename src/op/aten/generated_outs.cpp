@@ -3,20 +3,21 @@
 #include <optional>
 #include <tuple>
 
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/convolution.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/normalization.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/unique.h"
 #include "calque/op/aten/view_metadata.h"
 #include "calque/op/aten/views.h"
 #include "calque/op/library.h"
+#include "op/rule/factory.h"
 
 namespace calque {
 namespace {
 
-using OptFormat = std::optional<MemoryFormat>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor sized(const Tensor& out, SymIntList sizes) {

@@ -1,10 +1,11 @@
-// Several tensors into one, and one several times over: cat, stack, repeat, tile, meshgrid, broadcast_tensors.
+// Several tensors into one, and one several times over: stack, repeat, tile, meshgrid, broadcast_tensors.
 #include "kernel/cpu/shaping/joining.h"
 #include "kernel/cpu/not_implemented.h"
 
 #include <algorithm>
 
 #include "calque/base/warning.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
 #include "calque/sym/shape_env.h"
 #include "op/rule/geometry.h"
@@ -15,11 +16,6 @@ namespace calque {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-
-Meta cat_rule(TensorList tensors, int64_t dim) { return rule::cat("cat", tensors, dim); }
-void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
-  kernel::cat(pointers(tensors), rule::cat_dim("cat", tensors, dim), out);
-}
 
 // Along an existing dimension a stack is a cat whose result is seen with one dimension more; only behind the last one
 // do the inputs themselves need the new dimension.
@@ -254,19 +250,6 @@ Tensor cartesian_body(TensorList tensors) {
 
 void register_joining(Library& aten);
 void register_joining(Library& aten) {
-  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor")
-      .tags(Tag::autocast_promote)
-      .compute(cat_rule, cat_kernel)
-      .out("cat.out")
-      .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
-  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor")
-      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
-      .out("concat.out")
-      .tags(Tag::cast_out);
-  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
-      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
-      .out("concatenate.out")
-      .tags(Tag::cast_out);
   aten.def("stack(Tensor[] tensors, int dim=0) -> Tensor")
       .tags(Tag::autocast_promote)
       .compute(stack_rule, stack_kernel)

@@ -3,7 +3,8 @@
 
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/norms.h"

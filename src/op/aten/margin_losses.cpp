@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/margin_losses.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/margin_loss.h"

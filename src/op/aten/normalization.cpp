@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/normalization.h"
 #include "calque/op/composite_policy.h"
 #include "kernel/cpu/elementwise/copy.h"

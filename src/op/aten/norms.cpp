@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/norms.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"

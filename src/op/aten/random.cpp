@@ -1,7 +1,7 @@
 // Random numbers, from PyTorch's CPU generator stream. Generator arguments that are absent mean the default one.
 #include <algorithm>
 
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/tensor/generator.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/random/random.h"
@@ -12,12 +12,6 @@
 
 namespace calque {
 namespace {
-
-using OptDType = std::optional<DType>;
-using OptLayout = std::optional<Layout>;
-using OptDevice = std::optional<Device>;
-using OptBool = std::optional<bool>;
-using OptFormat = std::optional<MemoryFormat>;
 
 Meta float_factory(const char* op, SymIntList size, OptDType d, OptLayout l, OptDevice v, OptBool p) {
   const Meta m = rule::factory(op, size, d, l, v, p);

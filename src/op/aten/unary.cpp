@@ -5,7 +5,7 @@
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/unary.h"
 #include "calque/tensor/finfo.h"
 #include "kernel/cpu/elementwise/activation.h"

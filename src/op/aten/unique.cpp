@@ -1,9 +1,9 @@
 // Distinct values and counts: the unique family, bincount, one_hot.
 #include "kernel/cpu/index/unique.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/asserts.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/views.h"
 

@@ -1,7 +1,8 @@
 // Unpooling by the places that max pooling found, fractional max pooling, and two relatives of convolution and sampling.
 #include "kernel/cpu/pooling/unpooling.h"
 #include "calque/base/error.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/zeros.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "op/rule/geometry.h"
 #include "op/rule/pooling.h"

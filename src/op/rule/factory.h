@@ -4,6 +4,18 @@
 #include <optional>
 
 #include "calque/op/tensor.h"
+#include "op/rule/pointwise.h"
+
+namespace calque {
+
+// The keywords of a factory, as its rule and its kernel take them.
+using OptDType = std::optional<DType>;
+using OptLayout = std::optional<Layout>;
+using OptDevice = std::optional<Device>;
+using OptBool = std::optional<bool>;
+using OptFormat = std::optional<MemoryFormat>;
+
+}  // namespace calque
 
 namespace calque::rule {
 
@@ -17,5 +29,19 @@ Meta like(const char* op, const Tensor& self, std::optional<DType> dtype, std::o
 SymInts strides_in(const char* op, MemoryFormat format, SymIntList sizes);
 // The strides that clone and empty_like give under preserve_format.
 SymInts preserved_strides(const Tensor& self);
+
+// Whole rules of the operator that they name: by sizes, like another tensor, new from another tensor.
+template <OpName op>
+Meta by_sizes(SymIntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+  return factory(op.text, size, dtype, layout, device, pin);
+}
+template <OpName op>
+Meta like_of(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
+  return like(op.text, self, dtype, layout, device, pin, format);
+}
+template <OpName op>
+Meta new_from(const Tensor& self, SymIntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+  return factory(op.text, size, dtype ? dtype : self.dtype(), layout, device ? device : self.device(), pin);
+}
 
 }  // namespace calque::rule

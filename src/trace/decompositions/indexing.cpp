@@ -4,11 +4,13 @@
 #include <numeric>
 
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/reductions.h"

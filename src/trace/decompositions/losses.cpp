@@ -10,6 +10,7 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/scatter.h"

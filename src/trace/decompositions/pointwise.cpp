@@ -5,10 +5,12 @@
 #include <numbers>
 
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/special.h"

@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/promotion.h"
 #include "calque/tensor/wrapped_number.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/matmul.h"

@@ -6,11 +6,11 @@
 
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/norms.h"

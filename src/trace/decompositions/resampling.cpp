@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
@@ -12,6 +13,7 @@
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/view_metadata.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"
 #include "calque/sym/sym_math.h"

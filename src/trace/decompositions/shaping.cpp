@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/indexing.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/splitting.h"
 #include "calque/op/aten/view_metadata.h"

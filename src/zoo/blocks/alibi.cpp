@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/scans.h"
 
 namespace calque {

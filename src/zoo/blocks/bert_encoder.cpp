@@ -4,9 +4,9 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/convert.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
 #include "chunking.h"
 

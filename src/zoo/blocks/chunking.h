@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 
 namespace calque {
 

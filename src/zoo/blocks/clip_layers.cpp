@@ -5,12 +5,13 @@
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 

@@ -1,8 +1,9 @@
 #include "conv1d.h"
 
 #include "calque/nn/init.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 

@@ -5,12 +5,13 @@
 #include "bert_embeddings.h"
 #include "calque/base/error.h"
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/scatter.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 

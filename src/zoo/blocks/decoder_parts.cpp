@@ -2,9 +2,9 @@
 
 #include "calque/nn/functional.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "zoo/blocks/child_if.h"
 
 namespace calque {

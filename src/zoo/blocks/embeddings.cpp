@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "calque/nn/functional.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/unary.h"
 

@@ -1,13 +1,14 @@
 #include "encoder_decoder.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/scatter.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 
 namespace calque {

@@ -1,6 +1,6 @@
 #include "latent_attention.h"
 
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "zoo/blocks/child_if.h"
 
 namespace calque {

@@ -7,7 +7,7 @@
 #include "calque/nn/init.h"
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"

@@ -5,15 +5,17 @@
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/convolution.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/folding.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "encoder_decoder.h"
 
 namespace calque {

@@ -6,8 +6,9 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/meta_parameters.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/unary.h"

@@ -5,10 +5,11 @@
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "chunking.h"
 #include "zoo/blocks/child_if.h"
 

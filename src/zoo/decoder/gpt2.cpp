@@ -13,7 +13,7 @@
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/zeros.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/attention.h"
 #include "zoo/blocks/child_if.h"

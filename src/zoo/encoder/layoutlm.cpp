@@ -1,9 +1,10 @@
 // LayoutLM: BERT whose embeddings also say where on the page a token stands (bbox: left, top, right, bottom).
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
+#include "calque/op/aten/zeros.h"
 #include "zoo/blocks/bert_embeddings.h"
 #include "zoo/blocks/bert_encoder.h"
 #include "zoo/heads/bert_heads.h"

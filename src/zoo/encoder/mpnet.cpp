@@ -2,8 +2,8 @@
 // positions and heads.
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
 #include "zoo/blocks/bert_embeddings.h"
 #include "zoo/blocks/t5_layers.h"

@@ -1,16 +1,20 @@
 // XLNet: attention over relative positions and segments, to the states of texts before (mems) and in any order of tokens
 // (perm_mask), with a second stream that asks for tokens without seeing them (target_mapping).
 #include "calque/base/error.h"
+#include "calque/hub/next_word.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/unique.h"
+#include "calque/op/aten/zeros.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/chunking.h"
 #include "zoo/blocks/vision.h"
@@ -316,7 +320,7 @@ ModelOutput XLNetModel::forward(const ModelInputs& in) {
   return out;
 }
 
-struct XLNetLMHeadModel : CopiedAs<XLNetLMHeadModel, SummaryHead> {
+struct XLNetLMHeadModel : CopiedAs<XLNetLMHeadModel, SummaryHead>, NextWordModel {
   XLNetLMHeadModel(const HeadClass& head, const Config& c)
       : CopiedAs(head, c), lm_loss(child<Linear>("lm_loss", c.integer("d_model"), c.integer("vocab_size"))) {
     take_by_default(head, arguments_with(arguments_with(model->arguments(), arg::inputs_embeds, {arg::labels}),
@@ -332,8 +336,31 @@ struct XLNetLMHeadModel : CopiedAs<XLNetLMHeadModel, SummaryHead> {
     return {{"lm_loss.weight", "transformer.word_embedding.weight"}};
   }
   Child<Linear>* output_embeddings() override { return &lm_loss; }
+  bool can_generate() const override { return true; }
+  ModelInputs next_word_inputs(const Tensor& ids, const ModelOutput& before, const Tensor& rows) const override;
   Child<Linear> lm_loss;
 };
+
+// A token behind the text that nobody looks at, and is asked for. The states of all but the text's last token are those of before.
+ModelInputs XLNetLMHeadModel::next_word_inputs(const Tensor& ids, const ModelOutput& before, const Tensor& rows) const {
+  constexpr int64_t again =
+      2;  // the last token of before, which then saw the token that is asked for, and the one that came
+  const Value* states = before.find("mems");
+  const Tensor text = states ? ids.slice(1, -again) : ids;
+  const int64_t batch = text.size(0), length = text.size(1) + 1;
+  const Tensor asked = one_hot(full({1}, length - 1, DType::int64), length).to(DType::float32);
+  ModelInputs in{{arg::input_ids, cat({text, zeros({batch, 1}, DType::int64)}, 1)},
+                 {perm_mask, asked.expand({batch, length, length})},
+                 {target_mapping, asked.expand({batch, 1, length})}};
+  if (!states) return in;
+  Values kept;
+  for (const Value& state : states->to_items()) {
+    const Tensor all = state.to_tensor().slice(0, 0, -again);
+    kept.push_back(rows.defined() ? all.index_select(1, rows) : all);
+  }
+  in.set(mems, tuple(std::move(kept)));
+  return in;
+}
 
 struct XLNetForQuestionAnswering : CopiedAs<XLNetForQuestionAnswering, SummaryHead> {
   XLNetForQuestionAnswering(const HeadClass& head, const Config& c)
@@ -392,7 +419,7 @@ void register_models(ModelRegistry& registry) {
                  .relations = {multiple("d_model", "n_head")}},
       .complete = complete,
       .classes = {model_class<XLNetModel>("XLNetModel", {"default"}),
-                  head_class<XLNetLMHeadModel>({"pretraining"}, {&heads, "LMHeadModel"}),
+                  head_class<XLNetLMHeadModel>({"pretraining", "causal-lm"}, {&heads, "LMHeadModel"}),
                   head_class<SummaryClassification>({"sequence-classification"}, {&heads, "ForSequenceClassification"}),
                   head_class<WordClassification>({"token-classification"}, {&heads, "ForTokenClassification"}),
                   head_class<SummaryChoice>({"multiple-choice"}, {&heads, "ForMultipleChoice"}),

@@ -1,8 +1,8 @@
 #include "bert_heads.h"
 
 #include "calque/nn/init.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 

@@ -2,12 +2,13 @@
 
 #include "calque/base/error.h"
 #include "calque/hub/text_part.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/embedding.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 

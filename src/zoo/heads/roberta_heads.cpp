@@ -2,9 +2,9 @@
 
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/normalization.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 namespace {

@@ -4,8 +4,8 @@
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "cross_arguments.h"
 #include "decoder_heads.h"
 

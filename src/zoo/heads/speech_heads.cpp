@@ -7,11 +7,11 @@
 #include "calque/nn/init.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/ternary.h"
-#include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "encoder_heads.h"
 

@@ -2,7 +2,7 @@
 
 #include "calque/base/error.h"
 #include "calque/nn/functional.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/scatter.h"
 #include "calque/op/aten/softmax.h"

@@ -6,6 +6,7 @@
 #include "calque/nn/transformer.h"
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/factories.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/reductions.h"

@@ -1,5 +1,5 @@
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/unique.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "programs.h"
 

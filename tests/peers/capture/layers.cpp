@@ -1,14 +1,15 @@
 #include <limits>
 
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/attention.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/convolution.h"
 #include "calque/op/aten/einsum.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/normalization.h"
 #include "calque/op/aten/pooling.h"
+#include "calque/op/aten/zeros.h"
 #include "programs.h"
 
 namespace calque::capture {

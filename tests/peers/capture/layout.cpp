@@ -1,3 +1,4 @@
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/padding.h"
 #include "programs.h"

@@ -4,11 +4,13 @@
 #include "calque/graph/higher_order.h"
 #include "calque/nn/nn.h"
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/attention.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/reductions.h"
+#include "calque/op/aten/zeros.h"
 #include "programs.h"
 
 namespace calque::capture {

@@ -1,7 +1,9 @@
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/empty.h"
+#include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/zeros.h"
 #include "programs.h"
 
 namespace calque::capture {

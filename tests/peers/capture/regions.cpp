@@ -1,5 +1,6 @@
 #include "calque/op/aten/activation.h"
 #include "calque/op/aten/attention.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/convolution.h"
 #include "calque/op/aten/einsum.h"
 #include "calque/op/aten/joining.h"

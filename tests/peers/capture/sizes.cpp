@@ -1,9 +1,11 @@
 #include <limits>
 
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/random.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "programs.h"
 

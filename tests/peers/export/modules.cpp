@@ -3,9 +3,9 @@
 #include "calque/nn/nn.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/attention.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/pooling.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/literal.h"
 #include "export/programs.h"
 

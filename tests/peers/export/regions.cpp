@@ -1,9 +1,9 @@
 // Regions of another gradient mode or of autocast, and higher-order operators.
 #include "calque/graph/higher_order.h"
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
-#include "calque/op/aten/joining.h"
+#include "calque/op/aten/cat.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/autocast.h"
 #include "calque/op/literal.h"
 #include "export/programs.h"

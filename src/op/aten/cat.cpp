@@ -1,0 +1,34 @@
+// cat and its other names. A quarter of all sources call it, so nothing else is here.
+#include "calque/op/aten/cat.h"
+#include "kernel/cpu/shaping/joining.h"
+#include "op/rule/joining.h"
+#include "op/stanza.h"
+
+namespace calque {
+namespace {
+
+Meta cat_rule(TensorList tensors, int64_t dim) { return rule::cat("cat", tensors, dim); }
+void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
+  kernel::cat(pointers(tensors), rule::cat_dim("cat", tensors, dim), out);
+}
+
+}  // namespace
+
+void register_cat(Library& aten);
+void register_cat(Library& aten) {
+  aten.def("cat(Tensor[] tensors, int dim=0) -> Tensor")
+      .tags(Tag::autocast_promote)
+      .compute(cat_rule, cat_kernel)
+      .out("cat.out")
+      .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
+  aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor")
+      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
+      .out("concat.out")
+      .tags(Tag::cast_out);
+  aten.def("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
+      .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
+      .out("concatenate.out")
+      .tags(Tag::cast_out);
+}
+
+}  // namespace calque
