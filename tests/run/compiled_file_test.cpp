@@ -10,6 +10,7 @@
 #include "calque/export/compiled_entries.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/zip.h"
+#include "calque/op/aten/arange.h"
 #include "calque/run/plan.h"
 #include "export/export_support.h"
 #include "support/folder_support.h"
