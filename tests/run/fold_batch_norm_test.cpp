@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/graph/text.h"
-#include "calque/op/aten/factories.h"
+#include "calque/op/aten/arange.h"
 #include "calque/run/check.h"
 #include "calque/run/passes.h"
 #include "export/export_support.h"
