@@ -13,7 +13,7 @@
 #include "calque/export/compiled_entries.h"
 #include "calque/export/export.h"
 #include "calque/nn/nn.h"
-#include "calque/op/aten/.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/run/compiled_file.h"
 #include "calque/run/plan.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/graph/text.h"
-#include "calque/op/aten/.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/run/passes.h"
 #include "export/export_support.h"
 #include "run/packed_linear.h"
