@@ -13,6 +13,8 @@ bool share_equal_calls(PassInput& input);
 bool fold_state(PassInput& input);
 // Batch norms of inference behind a convolution that nobody else reads go into its weights and bias.
 bool fold_batch_norm(PassInput& input);
+// Attention that was written out becomes one call of a submodule with its graph (run/attention_call.h).
+bool find_attention(PassInput& input);
 // Pointwise calls of the same sizes, of which each result feeds the next ones alone, become one call of a submodule with their graph
 // (run/tile_call.h). A call moves to the place of the chain's last one: not past a write of what it reads, nor past an impure call.
 bool fuse_pointwise(PassInput& input);
