@@ -7,29 +7,29 @@
 namespace calque::kernel::CALQUE_ISA {
 namespace {
 
-constexpr int width = lanes<float>;
-using Numbers = Vec<float>;
-using Places = Vec<int32_t>;
+constexpr int line_lanes = lanes<float>;
+using LineNumbers = Vec<float>;
+using LinePlaces = Vec<int32_t>;
 
-CALQUE_INLINE Places counting(int32_t step) {
-  Places p;
-  for (int i = 0; i < width; ++i) p[i] = step * i;
+CALQUE_INLINE LinePlaces line_counting(int32_t step) {
+  LinePlaces p;
+  for (int i = 0; i < line_lanes; ++i) p[i] = step * i;
   return p;
 }
 
 template <size_t... I>
-CALQUE_INLINE Numbers every_second(Numbers low, Numbers high, std::index_sequence<I...>) {
-  return __builtin_shufflevector(low, high, (I < width / 2 ? 2 * I : 2 * I + 1)...);
+CALQUE_INLINE LineNumbers line_every_second(LineNumbers low, LineNumbers high, std::index_sequence<I...>) {
+  return __builtin_shufflevector(low, high, (I < line_lanes / 2 ? 2 * I : 2 * I + 1)...);
 }
 
 // Every Step-th number; the second of two vectors begins one number early, so that nothing behind the last is read.
 template <int Step>
-CALQUE_INLINE Numbers spread(const float* p) {
+CALQUE_INLINE LineNumbers line_spread(const float* p) {
   if constexpr (Step == 1) return load(p);
-  return every_second(load(p), load(p + width - 1), std::make_index_sequence<width>());
+  return line_every_second(load(p), load(p + line_lanes - 1), std::make_index_sequence<line_lanes>());
 }
 
-void maximum(const MaxLine& of, int64_t x, float* out, int64_t* at) {
+void window_maximum(const MaxLine& of, int64_t x, float* out, int64_t* at) {
   float best = -__builtin_inff();
   const int64_t start = x * of.stride - of.padding;
   int64_t place = of.begin * of.length + start + (start < 0 ? (-start + of.dilation - 1) / of.dilation * of.dilation : 0);
@@ -47,48 +47,48 @@ void maximum(const MaxLine& of, int64_t x, float* out, int64_t* at) {
 }
 
 template <int Step>
-CALQUE_INLINE void maxima_of_vector(const MaxLine& of, int64_t x, float* out, int64_t* at) {
+CALQUE_INLINE void window_maxima(const MaxLine& of, int64_t x, float* out, int64_t* at) {
   const int64_t first = x * Step - of.padding;
-  const Places steps = counting(Step);
-  Numbers best = splat(-__builtin_inff());
-  Places place = steps + static_cast<int32_t>(of.begin * of.length + first);
+  const LinePlaces steps = line_counting(Step);
+  LineNumbers best = splat(-__builtin_inff());
+  LinePlaces place = steps + static_cast<int32_t>(of.begin * of.length + first);
   for (int64_t y = of.begin; y < of.end; y += of.step)
     for (int64_t t = 0; t < of.taps; ++t) {
       const int64_t p = first + t * of.dilation;
-      const Numbers v = spread<Step>(of.plane + y * of.line + p);
-      const Places here = steps + static_cast<int32_t>(y * of.length + p);
+      const LineNumbers v = line_spread<Step>(of.plane + y * of.line + p);
+      const LinePlaces here = steps + static_cast<int32_t>(y * of.length + p);
       const auto wins = (v > best) | (v != v);
       best = wins ? v : best;
       place = wins ? here : place;
     }
   store(out, best);
-  for (int i = 0; i < width; ++i) at[i] = place[i];
+  for (int i = 0; i < line_lanes; ++i) at[i] = place[i];
 }
 
 // Windows that lie within the lines, a vector of them at a time; the last vector may be over the one before.
 template <int Step>
-CALQUE_INLINE void line_of(const MaxLine& of, int64_t count, float* out, int64_t* at) {
+CALQUE_INLINE void whole_line(const MaxLine& of, int64_t count, float* out, int64_t* at) {
   const int64_t low = (of.padding + Step - 1) / Step, reach = of.length + of.padding - 1 - (of.taps - 1) * of.dilation;
   int64_t high = reach < 0 ? 0 : reach / Step + 1;
   high = high < count ? high : count;
   int64_t done = 0;
-  if (high - low >= width) {
-    for (; done < low; ++done) maximum(of, done, out + done, at + done);
-    for (; done + width <= high; done += width) maxima_of_vector<Step>(of, done, out + done, at + done);
-    if (done < high) maxima_of_vector<Step>(of, high - width, out + high - width, at + high - width);
+  if (high - low >= line_lanes) {
+    for (; done < low; ++done) window_maximum(of, done, out + done, at + done);
+    for (; done + line_lanes <= high; done += line_lanes) window_maxima<Step>(of, done, out + done, at + done);
+    if (done < high) window_maxima<Step>(of, high - line_lanes, out + high - line_lanes, at + high - line_lanes);
     done = high;
   }
-  for (; done < count; ++done) maximum(of, done, out + done, at + done);
+  for (; done < count; ++done) window_maximum(of, done, out + done, at + done);
 }
 
-void maxima(const MaxLine& of, int64_t count, float* out, int64_t* at) {
-  if (of.stride == 1) return line_of<1>(of, count, out, at);
-  if (of.stride == 2) return line_of<2>(of, count, out, at);
-  for (int64_t x = 0; x < count; ++x) maximum(of, x, out + x, at + x);
+void line_maxima(const MaxLine& of, int64_t count, float* out, int64_t* at) {
+  if (of.stride == 1) return whole_line<1>(of, count, out, at);
+  if (of.stride == 2) return whole_line<2>(of, count, out, at);
+  for (int64_t x = 0; x < count; ++x) window_maximum(of, x, out + x, at + x);
 }
 
 }  // namespace
 
-extern const MaxLineKernels max_line_kernels[] = {{maxima}};
+extern const MaxLineKernels max_line_kernels[] = {{line_maxima}};
 
 }  // namespace calque::kernel::CALQUE_ISA
