@@ -317,7 +317,8 @@ def main():
     cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?")
     print(f"# {cpu}, 2 threads, {options.dtype}, {options.rounds} rounds; ms / processor ms", flush=True)
     results = []
-    for row in [r for r in ROWS if any(part in r for part in options.rows)]:
+    named = [r for r in ROWS if r in options.rows]
+    for row in named or [r for r in ROWS if any(part in r for part in options.rows)]:
         r = measure(row, options)
         results.append(r)
         cells = "  ".join(f"{n} {r['ms'][n]:.1f}/{r['processor_ms'][n]:.0f}" for n in r["ms"])
