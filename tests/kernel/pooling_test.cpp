@@ -34,6 +34,12 @@ void expect_maxima(int64_t height, int64_t width, const Window& w) {
   const auto [out, at] = max_pool2d_with_indices(in, {w.kernel, w.kernel}, {w.stride, w.stride}, {w.padding, w.padding},
                                                  {w.dilation, w.dilation}, false);
   const int64_t rows = out.size(2), columns = out.size(3);
+  // The numbers are whole and small: bfloat16 has them too.
+  const auto [narrow, narrow_at] =
+      max_pool2d_with_indices(in.to(DType::bfloat16), {w.kernel, w.kernel}, {w.stride, w.stride}, {w.padding, w.padding},
+                              {w.dilation, w.dilation}, false);
+  EXPECT_TRUE(narrow_at.equal(at));
+  EXPECT_TRUE(narrow.nan_to_num(77.0).to(DType::float32).equal(out.nan_to_num(77.0)));
   for (int64_t i = 0; i < 2 * rows * columns; ++i) {
     const int64_t plane = i / (rows * columns), y = i / columns % rows, x = i % columns;
     float best = -std::numeric_limits<float>::infinity();

@@ -23,13 +23,14 @@ CALQUE_INLINE LineNumbers line_every_second(LineNumbers low, LineNumbers high, s
 }
 
 // Every Step-th number; the second of two vectors begins one number early, so that nothing behind the last is read.
-template <int Step>
-CALQUE_INLINE LineNumbers line_spread(const float* p) {
-  if constexpr (Step == 1) return load(p);
-  return line_every_second(load(p), load(p + line_lanes - 1), std::make_index_sequence<line_lanes>());
+template <int Step, class T>
+CALQUE_INLINE LineNumbers line_spread(const T* p) {
+  if constexpr (Step == 1) return load_wide(p);
+  return line_every_second(load_wide(p), load_wide(p + line_lanes - 1), std::make_index_sequence<line_lanes>());
 }
 
-void window_maximum(const MaxLine& of, int64_t x, float* out, int64_t* at) {
+template <class T>
+void window_maximum(const MaxLine<T>& of, int64_t x, T* out, int64_t* at) {
   float best = -__builtin_inff();
   const int64_t start = x * of.stride - of.padding;
   int64_t place = of.begin * of.length + start + (start < 0 ? (-start + of.dilation - 1) / of.dilation * of.dilation : 0);
@@ -37,17 +38,17 @@ void window_maximum(const MaxLine& of, int64_t x, float* out, int64_t* at) {
     for (int64_t t = 0; t < of.taps; ++t) {
       const int64_t p = start + t * of.dilation;
       if (p < 0 || p >= of.length) continue;
-      const float v = of.plane[y * of.line + p];
+      const float v = widen(of.plane[y * of.line + p]);
       const bool wins = v > best || v != v;
       place = wins ? y * of.length + p : place;
       best = wins ? v : best;
     }
-  *out = best;
+  *out = narrow<T>(best);
   *at = place;
 }
 
-template <int Step>
-CALQUE_INLINE void window_maxima(const MaxLine& of, int64_t x, float* out, int64_t* at) {
+template <int Step, class T>
+CALQUE_INLINE void window_maxima(const MaxLine<T>& of, int64_t x, T* out, int64_t* at) {
   const int64_t first = x * Step - of.padding;
   const LinePlaces steps = line_counting(Step);
   LineNumbers best = splat(-__builtin_inff());
@@ -61,13 +62,13 @@ CALQUE_INLINE void window_maxima(const MaxLine& of, int64_t x, float* out, int64
       best = wins ? v : best;
       place = wins ? here : place;
     }
-  store(out, best);
+  store_narrow(out, best);
   for (int i = 0; i < line_lanes; ++i) at[i] = place[i];
 }
 
 // Windows that lie within the lines, a vector of them at a time; the last vector may be over the one before.
-template <int Step>
-CALQUE_INLINE void whole_line(const MaxLine& of, int64_t count, float* out, int64_t* at) {
+template <int Step, class T>
+CALQUE_INLINE void whole_line(const MaxLine<T>& of, int64_t count, T* out, int64_t* at) {
   const int64_t low = (of.padding + Step - 1) / Step, reach = of.length + of.padding - 1 - (of.taps - 1) * of.dilation;
   int64_t high = reach < 0 ? 0 : reach / Step + 1;
   high = high < count ? high : count;
@@ -81,7 +82,8 @@ CALQUE_INLINE void whole_line(const MaxLine& of, int64_t count, float* out, int6
   for (; done < count; ++done) window_maximum(of, done, out + done, at + done);
 }
 
-void line_maxima(const MaxLine& of, int64_t count, float* out, int64_t* at) {
+template <class T>
+void line_maxima(const MaxLine<T>& of, int64_t count, T* out, int64_t* at) {
   if (of.stride == 1) return whole_line<1>(of, count, out, at);
   if (of.stride == 2) return whole_line<2>(of, count, out, at);
   for (int64_t x = 0; x < count; ++x) window_maximum(of, x, out + x, at + x);
@@ -89,6 +91,6 @@ void line_maxima(const MaxLine& of, int64_t count, float* out, int64_t* at) {
 
 }  // namespace
 
-extern const MaxLineKernels max_line_kernels[] = {{line_maxima}};
+extern const MaxLineKernels max_line_kernels[] = {{line_maxima<float>, line_maxima<BFloat16>}};
 
 }  // namespace calque::kernel::CALQUE_ISA
