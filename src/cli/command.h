@@ -165,6 +165,13 @@ struct ProfileOptions : WorkloadOptions {
 };
 void run_profile(const ProfileOptions& options);
 
+struct ReplayOptions {
+  std::string path;     // a recording of compile()
+  std::string backend;  // by default the one that failed
+  bool json = false;
+};
+void run_replay(const ReplayOptions& options);
+
 struct ModelsOptions {
   std::string architecture;  // empty: all
   bool json = false;

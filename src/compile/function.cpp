@@ -15,6 +15,7 @@
 #include "calque/graph/text.h"
 #include "compile/books.h"
 #include "compile/debug.h"
+#include "compile/recording.h"
 
 namespace calque::compile_detail {
 
@@ -436,6 +437,8 @@ void Function::build(Step& step, CompilationMetrics* metrics) {
     } catch (const std::exception& e) {
       const std::string text =
           fmt::format("backend='{}' raised: {}", options_.with ? "a function" : options_.backend, e.what());
+      const std::string recorded = write_recording(module, options_.name, options_.with ? "" : options_.backend, e.what());
+      if (!recorded.empty()) warn("compile: " + options_.name + ": `calque replay " + recorded + "` fails as it did");
       if (metrics) {
         metrics->fail_type = "BackendCompilerFailed";
         metrics->fail_reason = text;

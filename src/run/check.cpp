@@ -53,6 +53,8 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 // Errors of both sides beside a float64 reference, relative to its size.
 struct Errors {
   double plan = 0, interpreter = 0;
+  int64_t different = 0;  // numbers
+  double most = 0;        // that they are apart
 };
 
 // A single result may be so far from the reference: the limit of the sweep of operators.
@@ -75,7 +77,12 @@ Errors errors_of(const Tensor& interpreter, const Tensor& plan, const Tensor& re
   const auto *a = x.data_as<double>(), *b = y.data_as<double>(), *c = r.data_as<double>();
   const auto agree = [](double u, double v) { return u == v || (std::isnan(u) && std::isnan(v)); };
   double scale = 0, of_interpreter = 0, of_plan = 0;
+  Errors out;
   for (int64_t i = 0; i < r.numel(); ++i) {
+    if (!agree(a[i], b[i])) {
+      ++out.different;
+      if (std::abs(a[i] - b[i]) > out.most) out.most = std::abs(a[i] - b[i]);
+    }
     if (!std::isfinite(a[i]) && agree(a[i], b[i])) continue;
     if (!std::isfinite(c[i])) {
       if (!agree(a[i], b[i]) && !agree(b[i], c[i])) of_plan = std::numeric_limits<double>::infinity();
@@ -89,7 +96,9 @@ Errors errors_of(const Tensor& interpreter, const Tensor& plan, const Tensor& re
     if (squares == 0) return 0.0;
     return scale == 0 || std::isnan(squares) ? std::numeric_limits<double>::infinity() : std::sqrt(squares / scale);
   };
-  return {relative(of_plan), relative(of_interpreter)};
+  out.plan = relative(of_plan);
+  out.interpreter = relative(of_interpreter);
+  return out;
 }
 
 // What the sweep of operators allows, here for the steps of a plan: a result alone, and all of a dtype together.
@@ -111,8 +120,10 @@ class Bounds {
         reference.defined() && reference.dtype() == DType::float64 && reference.sizes() == interpreter.sizes();
     const Errors e = errors_of(interpreter, plan, has_reference ? reference : interpreter.to(DType::float64));
     if (e.plan > gross_limit(dtype) && e.plan > 4 * e.interpreter)
-      return fmt::format("a relative error of {:.2g}, the interpreter's is {:.2g}, at most {:.2g} is allowed", e.plan,
-                         e.interpreter, std::max(gross_limit(dtype), 4 * e.interpreter));
+      return fmt::format(
+          "{} of {} numbers differ, by {:.2g} at most: a relative error of {:.2g}, the interpreter's is {:.2g}, and {:.2g} "
+          "is allowed",
+          e.different, interpreter.numel(), e.most, e.plan, e.interpreter, std::max(gross_limit(dtype), 4 * e.interpreter));
     // An error that is half of everything says nothing about rounding.
     if (has_reference && e.interpreter < 0.5 && e.plan < 0.5) sums_[dtype].push_back(e);
     return {};
