@@ -105,7 +105,7 @@ class AttentionMatcher {
 
 bool is_plain(const Tensor& t) {
   return t.defined() && !t.is_fake() && t.dtype() == DType::float32 && t.device().type == DeviceType::cpu &&
-         !(grad_enabled() && t.requires_grad());
+         !(records_gradients() && t.requires_grad());
 }
 
 }  // namespace

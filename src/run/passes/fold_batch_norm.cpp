@@ -16,7 +16,7 @@ class NormFolding {
 
   bool run() {
     const NoModesScope plain;
-    const GradModeScope grad(true);  // what depends on a parameter wants a gradient, wherever the plan is made
+    const GradModeScope no_grad(false);  // calls that record gradients have the graph as it was
     bool changed = false;
     for (Node* n : input_.module.graph().node_list())
       if (is_norm(*n)) changed |= fold(*n);
@@ -90,7 +90,6 @@ class NormFolding {
     do path = "_normed" + std::to_string(next_++);
     while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
     input_.module.set_attribute(path, Attribute(value));
-    input_.computed.insert(path);
     input_.state.add_made(value.nbytes());
     const auto scope = input_.module.graph().inserting_before(&before);
     Node* made = input_.module.graph().get_attr(path);
