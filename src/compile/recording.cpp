@@ -6,11 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "calque/base/error.h"
 #include "calque/base/version.h"
 #include "calque/compile/compile.h"
 #include "calque/file/file_writer.h"
-#include "calque/file/json.h"
 #include "calque/file/mapped_file.h"
 #include "calque/graph/text.h"
 #include "calque/op/aten/zeros.h"
@@ -59,19 +60,17 @@ std::string write_recording(const GraphModule& module, const std::string& functi
     if (const char* wanted = std::getenv("CALQUE_RECORD")) f.path = wanted;
   }
   if (f.path.empty() || f.written == most_recordings) return {};
-  JsonWriter out;
-  out.begin_object();
-  out.member("calque", version());
-  out.member("function", function);
-  out.member("backend", backend);
-  out.member("error", error);
-  out.member("graph", text_with_symbols(module.graph()));
-  out.end_object();
+  const nlohmann::ordered_json record = {{"calque", version()},
+                                         {"function", function},
+                                         {"backend", backend},
+                                         {"error", error},
+                                         {"graph", text_with_symbols(module.graph())}};
+  const std::string text = record.dump(1, ' ', true, nlohmann::json::error_handler_t::replace);
   const std::string path = fmt::format("{}/recording_{}.json", f.path, f.written);
   try {
     std::filesystem::create_directories(f.path);
     FileWriter file(path);
-    file.write(out.text().data(), out.text().size());
+    file.write(text.data(), text.size());
     file.commit(false);
   } catch (const std::exception&) {
     return {};  // the failure itself is what the caller is told
@@ -85,11 +84,17 @@ std::string write_recording(const GraphModule& module, const std::string& functi
 Recording Recording::read(const std::string& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  const JsonDocument document(text, path);
-  return document.read([](const Json& root) {
-    const auto member = [&](std::string_view name) { return std::string(root.at(name).to_string()); };
-    return Recording{member("function"), member("backend"), member("error"), member("graph")};
-  });
+  const auto record = nlohmann::json::parse(text, nullptr, false);
+  if (!record.is_object())
+    throw UserError(ErrorKind::bad_file,
+                    path + ": expected a recording, as CALQUE_RECORD=FOLDER writes them, found other text");
+  const auto member = [&](const char* name) {
+    const auto at = record.find(name);
+    if (at == record.end() || !at->is_string())
+      throw UserError(ErrorKind::bad_file, path + ": expected a recording with a text '" + name + "', found none");
+    return at->get<std::string>();
+  };
+  return {member("function"), member("backend"), member("error"), member("graph")};
 }
 
 Replayed replay(const Recording& recording, const std::string& backend) {
