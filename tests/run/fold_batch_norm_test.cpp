@@ -65,6 +65,15 @@ TEST(FoldBatchNorm, one_convolution_is_left) {
               HasSubstr("%norm = aten.conv2d.default(%x, %_normed0, %_normed1, [2, 2], [1, 1])"));
 }
 
+TEST(FoldBatchNorm, where_the_result_is_written) {
+  EXPECT_THAT(folded(std::string(head) + R"(
+  %conv = aten.conv2d.default(%x, %w)
+  %norm = aten.batch_norm.default(%conv, %gamma, %beta, %mean, %var, False, 0.1, 1e-05, True)
+  %relu_ = aten.relu_.default(%norm)
+  return (%relu_,))"),
+              Not(HasSubstr("batch_norm")));
+}
+
 TEST(FoldBatchNorm, not_in_training_nor_where_the_convolution_is_read_or_the_state_is_written) {
   for (const char* text : {R"(
   %conv = aten.conv2d.default(%x, %w)

@@ -12,7 +12,7 @@ namespace {
 
 class NormFolding {
  public:
-  explicit NormFolding(PassInput& input) : input_(input), mutations_(input.module.graph(), is_convolution) {}
+  explicit NormFolding(PassInput& input) : input_(input), mutations_(input.module.graph(), is_fresh) {}
 
   bool run() {
     const NoModesScope plain;
@@ -30,6 +30,8 @@ class NormFolding {
     return n.op() && std::find(std::begin(all), std::end(all), n.op()) != std::end(all) && n.args().size() >= 2 &&
            n.kwargs().empty();
   }
+  // Neither shares memory with its weights, whoever writes the result.
+  static bool is_fresh(const Node& n) { return is_convolution(n) || is_norm(n); }
   // As in inference: batch_norm(input, weight, bias, mean, variance, training=False, momentum, eps, cudnn_enabled).
   static bool is_norm(const Node& n) {
     static const Operator& batch_norm = get_operator(aten_name("batch_norm"));
