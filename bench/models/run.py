@@ -254,11 +254,11 @@ class Interpreted(Calque):
     name, how = "Calque, interpreter", "eager"
 
 
-def at_real_time(pids, on):
-    """All threads of the processes, those of the peers' pools too."""
-    for pid in pids:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            os.sched_setscheduler(int(thread), os.SCHED_FIFO if on else os.SCHED_OTHER, os.sched_param(50 if on else 0))
+def at_real_time(side, on):
+    """All threads of the side's process, and no others: pools of peers that wait actively would keep a processor from the one that is measured."""
+    pid = side.process.pid if isinstance(side, Calque) else os.getpid()
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setscheduler(int(thread), os.SCHED_FIFO if on else os.SCHED_OTHER, os.sched_param(50 if on else 0))
 
 
 def measure(row, options):
@@ -275,19 +275,20 @@ def measure(row, options):
         if not worst < (1e-3 if DTYPE == torch.float32 else 0.05 * float(np.abs(expected).max())):
             print(f"# {row}: {side.name} differs from PyTorch by {worst:.2g}", flush=True)
         sides.append(side)
-    processes = [os.getpid()] + [s.process.pid for s in sides if isinstance(s, Calque)] if options.real_time else []
     times = {s.name: [] for s in sides}
     order = list(sides)
     estimate = max(s.timed(2)[0] for s in sides)
     repeat = max(1, min(20, int(options.round_ms / estimate)))
     rates = (0.0, 0.0)
-    at_real_time(processes, True)
     for _ in range(options.rounds):
         rates = tuple(map(max, rates, sides[0].roofline()))
         random.shuffle(order)
         for side in order:
+            if options.real_time:
+                at_real_time(side, True)
             times[side.name].append(side.timed(repeat))
-    at_real_time(processes, False)
+            if options.real_time:
+                at_real_time(side, False)
     middle = {n: (statistics.median(t[0] for t in ts), statistics.median(t[1] for t in ts)) for n, ts in times.items()}
     peers = [n for n in middle if not n.startswith("Calque")]
     out = {"row": row, "plan_ms": sides[0].plan_ms, "ms": {n: m[0] for n, m in middle.items()}, "processor_ms": {n: m[1] for n, m in middle.items()}}
