@@ -281,6 +281,8 @@ def measure(row, options):
     repeat = max(1, min(20, int(options.round_ms / estimate)))
     rates = (0.0, 0.0)
     for _ in range(options.rounds):
+        if options.real_time:
+            at_real_time(sides[0], True)
         rates = tuple(map(max, rates, sides[0].roofline()))
         random.shuffle(order)
         for side in order:
