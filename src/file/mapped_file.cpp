@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "calque/base/error.h"
+#include "calque/file/mapped_pages.h"
 
 namespace calque {
 namespace {

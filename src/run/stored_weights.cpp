@@ -7,7 +7,7 @@
 #include "calque/base/version.h"
 #include "calque/export/program.h"
 #include "calque/file/json.h"
-#include "calque/file/mapped_file.h"
+#include "calque/file/mapped_pages.h"
 #include "kernel/cpu/gemm/packed.h"
 
 namespace calque::run {

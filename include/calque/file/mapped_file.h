@@ -39,8 +39,4 @@ const char* mapped_file_at(const void* address) noexcept;
 // is no mapped file, or is beside one, stays as it is.
 void release_mapped(std::span<const std::byte> bytes) noexcept;
 
-// Tells the system that these bytes of a mapped file are read soon and whole: it begins to read those that are not in memory. Nothing for what is
-// no mapped file.
-void announce_mapped(std::span<const std::byte> bytes) noexcept;
-
 }  // namespace calque
