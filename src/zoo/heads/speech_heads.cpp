@@ -10,7 +10,7 @@
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/softmax.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "encoder_heads.h"
