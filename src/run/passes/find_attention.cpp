@@ -1,8 +1,6 @@
-#include <algorithm>
-#include <unordered_map>
-
 #include "graph/passes/mutation.h"
 #include "run/attention_call.h"
+#include "run/passes/outline.h"
 #include "run/passes/passes.h"
 
 namespace calque::run {
@@ -44,34 +42,8 @@ class AttentionFinding {
   bool is_written(const Node& n) const { return n.id() < end_ && mutations_.is_written(n); }
 
   bool replace(const AttentionForm& form) {
-    Node* const last = form.nodes.front();
-    std::vector<Node*> nodes(form.nodes.rbegin(), form.nodes.rend()), inputs;
-    for (const Node* n : nodes)
-      for (Node* input : n->all_input_nodes())
-        if (std::find(nodes.begin(), nodes.end(), input) == nodes.end() &&
-            std::find(inputs.begin(), inputs.end(), input) == inputs.end())
-          inputs.push_back(input);
-    Graph inner;
-    inner.set_shape_env(graph_.shape_env());
-    std::unordered_map<const Node*, Node*> inside;
-    for (Node* input : inputs) {
-      Node* p = inner.placeholder(input->name());
-      p->meta.val = input->meta.val;
-      inside.emplace(input, p);
-    }
-    for (const Node* n : nodes) inside.emplace(n, inner.node_copy(*n, [&](Node* x) { return Value(inside.at(x)); }));
-    inner.output(inside.at(last));
-    std::string path;
-    do path = "_attention" + std::to_string(next_++);
-    while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
-    input_.module.set_attribute(path, Attribute(std::make_shared<GraphModule>(std::move(inner))));
-    const auto scope = graph_.inserting_before(last);
-    Node* call = graph_.call_module(path, Values(inputs.begin(), inputs.end()));
-    call->meta = last->meta;
-    last->replace_all_uses_with(call);
-    const std::string name = last->name();
-    for (Node* n : form.nodes) graph_.erase_node(n);
-    call->set_name(name);
+    const std::vector<Node*> nodes(form.nodes.rbegin(), form.nodes.rend());
+    outline(input_, nodes, inputs_of(nodes), "_attention");
     return true;
   }
 
@@ -79,7 +51,6 @@ class AttentionFinding {
   Graph& graph_;
   const Mutations mutations_;
   const size_t end_;  // of the nodes that were there at first
-  size_t next_ = 0;
 };
 
 }  // namespace

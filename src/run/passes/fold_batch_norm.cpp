@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "calque/file/mapped_file.h"
-#include "calque/op/aten/arithmetic.h"
 #include "calque/op/mode.h"
 #include "graph/passes/mutation.h"
 #include "run/operator_call.h"
