@@ -514,7 +514,7 @@ def same_result(found, expected, where="result"):
 
 def traced(case, mode):
     args = arguments(case.args)
-    with torch.set_grad_enabled(case.module is None):  # what autograd saves is not part of the program
+    with torch.enable_grad():
         return make_fx(case.function, tracing_mode={"pre_dispatch": "fake", "pytorch_guards": "symbolic"}.get(mode, mode), pre_dispatch=mode == "pre_dispatch",
                        _allow_non_fake_inputs=case.module is not None)(*args)
 
