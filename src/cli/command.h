@@ -160,10 +160,18 @@ void run_bench(const BenchOptions& options);
 struct ProfileOptions : WorkloadOptions {
   std::string output;  // a .json file, for Chrome and Perfetto, or a .html page; empty: none
   int runs = 10;
-  size_t top = 15;  // rows of each table
+  size_t top = 15;     // rows of each table
+  bool eager = false;  // a step for each node, as it is written
   bool json = false;
 };
 void run_profile(const ProfileOptions& options);
+
+struct ReplayOptions {
+  std::string path;     // a recording of compile()
+  std::string backend;  // by default the one that failed
+  bool json = false;
+};
+void run_replay(const ReplayOptions& options);
 
 struct ModelsOptions {
   std::string architecture;  // empty: all

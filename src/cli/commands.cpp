@@ -135,6 +135,17 @@ void add_compile(CLI::App& app) {
   command->callback([o] { run_compile(*o); });
 }
 
+void add_replay(CLI::App& app) {
+  auto o = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand(
+      "replay", "A graph that compile() failed on, as CALQUE_RECORD=FOLDER kept it, given to its backend again");
+  command->group(capture_group);
+  command->add_option("recording", o->path, "a recording_N.json")->required();
+  command->add_option("--backend", o->backend, "calque, eager or aot_eager; by default the one that failed");
+  add_json(command, o->json);
+  command->callback([o] { run_replay(*o); });
+}
+
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportCommandOptions>();
   CLI::App* command = app.add_subcommand(
@@ -259,6 +270,7 @@ void add_profile(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--top", o->top, "rows of each table")->check(positive())->capture_default_str();
   command->add_option("-o,--output", o->output, "a .json file, which chrome://tracing and Perfetto open, or a .html page");
+  command->add_flag("--eager", o->eager, "operator by operator, as the program has them, without the passes of a plan");
   add_json(command, o->json, "for programs to read, all steps");
   command->callback([o] { run_profile(*o); });
 }
@@ -289,6 +301,7 @@ void add_commands(CLI::App& app) {
   add_run(app);
   add_bench(app);
   add_profile(app);
+  add_replay(app);
 }
 
 }  // namespace calque::cli

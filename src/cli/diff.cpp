@@ -133,11 +133,10 @@ void run(const DiffOptions& o) {
   if (!c.same) throw ExitStatus{1};
 }
 
-// At least one is a checkpoint of torch.save.
+// At least one is a checkpoint of torch.save, or holds NumPy's arrays.
 void run_tensors_diff(const DiffOptions& o) {
   if (!o.reference.empty())
-    throw UserError("diff: --reference compares safetensors files; " + o.a + " or " + o.b +
-                    " is a checkpoint of torch.save");
+    throw UserError("diff: --reference compares safetensors files; " + o.a + " or " + o.b + " is another kind of file");
   const auto sorted = [](const std::string& path) {
     NamedTensors out = tensors_of(path);
     std::sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
@@ -176,7 +175,7 @@ void run_diff(const DiffOptions& options) {
     draw_diff(options);
   }
   if (a == FileKind::program) return run_program_diff(options);
-  if (a == FileKind::pickle || b == FileKind::pickle) return run_tensors_diff(options);
+  if (a != FileKind::safetensors || b != FileKind::safetensors) return run_tensors_diff(options);
   run(options);
 }
 

@@ -140,6 +140,7 @@ void run_info(const InfoOptions& options) {
   switch (kind_of(options.path)) {
     case FileKind::program: return run_program_info(options);
     case FileKind::pickle: return run_pickle_info(options);
+    case FileKind::arrays: return run_arrays_info(options);
     case FileKind::safetensors: break;
   }
   const SafetensorsFile file = SafetensorsFile::open(options.path);

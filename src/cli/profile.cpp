@@ -15,13 +15,15 @@
 namespace calque::cli {
 namespace {
 
-PlanProfile profile_of(const Workload& work, int runs) {
+PlanProfile profile_of(const Workload& work, const ProfileOptions& o) {
   std::shared_ptr<const ExportedProgram> program = work.program;
   if (!program) program = std::make_shared<const ExportedProgram>(export_program(*work.module, {}, work.inputs));
   Values inputs;
   for (const auto& [name, value] : work.inputs)
     for (const Value& leaf : tree_leaves(value)) inputs.push_back(leaf);
-  return profile_plan(*Plan::make(*program), inputs, runs);
+  PlanOptions options;
+  options.optimize = !o.eager;
+  return profile_plan(*Plan::make(*program, options), inputs, o.runs);
 }
 
 OrderedJson rows_json(const std::vector<ProfileRow>& rows) {
@@ -47,6 +49,7 @@ OrderedJson steps_json(const PlanProfile& profile) {
 
 OrderedJson profile_json(const ProfileOptions& o, const Workload& work, const PlanProfile& profile) {
   return {{"path", o.path},
+          {"ran", o.eager ? "operators" : "plan"},
           {"threads", num_threads()},
           {"inputs", inputs_json(work.inputs)},
           {"runs", profile.runs.size()},
@@ -80,7 +83,7 @@ void run_profile(const ProfileOptions& o) {
   PlanProfile profile;
   {
     const Progress progress("measuring " + o.path);
-    profile = profile_of(work, o.runs);
+    profile = profile_of(work, o);
   }
   if (!o.output.empty()) {
     const std::string text = o.output.ends_with(".html") ? profile_html(profile, o.path) : profile_chrome_trace(profile);

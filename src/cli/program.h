@@ -13,7 +13,7 @@ class ExportedProgram;
 
 namespace calque::cli {
 
-enum class FileKind { safetensors, program, pickle };
+enum class FileKind { safetensors, program, pickle, arrays };
 // By the file's bytes; a damaged one by its name. UserError says what a file of another kind is, and what to do with it.
 FileKind kind_of(const std::string& path);
 // Of a safetensors file or a checkpoint, nested ones by path.
@@ -27,6 +27,7 @@ std::vector<std::string> output_names(const ExportedProgram& program);
 
 void run_program_info(const InfoOptions& options);
 void run_pickle_info(const InfoOptions& options);
+void run_arrays_info(const InfoOptions& options);
 // Both sorted by name.
 FileComparison compare_states(const std::vector<std::pair<std::string, Tensor>>& a,
                               const std::vector<std::pair<std::string, Tensor>>& b, const SameOptions& options);

@@ -15,6 +15,7 @@
 #include "calque/file/zip.h"
 #include "cli/program.h"
 #include "cli/table.h"
+#include "cli/tensor_file.h"
 #include "file/checkpoint_content.h"
 #include "file/file_format.h"
 
@@ -186,6 +187,7 @@ std::string producer_of(const std::string& path) {
 }  // namespace
 
 FileKind kind_of(const std::string& path) {
+  if (path.ends_with(".npz") || path.ends_with(".npy")) return FileKind::arrays;
   const FileFormat format = format_of_file(path);
   if (format == FileFormat::safetensors) return FileKind::safetensors;
   if (format == FileFormat::program) return FileKind::program;
@@ -200,6 +202,12 @@ FileKind kind_of(const std::string& path) {
 
 NamedTensors tensors_of(const std::string& path) {
   if (kind_of(path) == FileKind::pickle) return nested_tensors(load_pickle(path, {.keep_objects = true}));
+  if (kind_of(path) == FileKind::arrays) {
+    const TensorFile file = TensorFile::open(path);
+    NamedTensors out;
+    for (const std::string& name : file.names()) out.emplace_back(name, file.tensor(name));
+    return out;
+  }
   const SafetensorsFile file = SafetensorsFile::open(path);
   NamedTensors out;
   for (const SafetensorsEntry& entry : file.entries()) out.emplace_back(entry.name, file.tensor(entry));
@@ -241,6 +249,43 @@ void run_program_info(const InfoOptions& options) {
   for (const auto& [name, content] : extra) fmt::print("  {} ({})\n", printable(name), human_bytes(content.size()));
 }
 
+namespace {
+
+Json tensors_json(const NamedTensors& list) {
+  Json out = Json::array();
+  for (const auto& [name, t] : list)
+    out.push_back({{"name", name},
+                   {"dtype", calque::name(t.dtype())},
+                   {"shape", std::vector<int64_t>(t.sizes().begin(), t.sizes().end())}});
+  return out;
+}
+
+void print_tensors(const NamedTensors& list) {
+  Table table({{"tensor"}, {"dtype"}, {"shape"}});
+  for (const auto& [name, t] : list) table.add({printable(name), std::string(calque::name(t.dtype())), str(t.sizes())});
+  fmt::print("{}", table.str());
+  print_totals(state_totals(list));
+}
+
+}  // namespace
+
+void run_arrays_info(const InfoOptions& options) {
+  const NamedTensors list = tensors_of(options.path);
+  const uint64_t bytes = std::filesystem::file_size(options.path);
+  if (options.json) {
+    Json out;
+    out["path"] = options.path;
+    out["format"] = options.path.ends_with(".npz") ? "npz" : "npy";
+    out["file_bytes"] = bytes;
+    out["dtypes"] = json_of(state_totals(list));
+    out["tensors"] = tensors_json(list);
+    fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}: NumPy arrays, {} tensors, {} ({} bytes)\n\n", options.path, list.size(), human_bytes(bytes), bytes);
+  print_tensors(list);
+}
+
 void run_pickle_info(const InfoOptions& options) {
   const Value content = load_pickle(options.path, {.keep_objects = true});
   const std::vector<CheckpointPart> parts = checkpoint_parts(content);
@@ -260,11 +305,7 @@ void run_pickle_info(const InfoOptions& options) {
         out["parts"].push_back({{"key", part.key}, {"what", part.what}, {"state", part.state}});
     out["state_key"] = state_key(parts).empty() ? Json(nullptr) : Json(state_key(parts));
     out["dtypes"] = json_of(state_totals(list));
-    out["tensors"] = Json::array();
-    for (const auto& [name, t] : list)
-      out["tensors"].push_back({{"name", name},
-                                {"dtype", calque::name(t.dtype())},
-                                {"shape", std::vector<int64_t>(t.sizes().begin(), t.sizes().end())}});
+    out["tensors"] = tensors_json(list);
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
   }
@@ -277,10 +318,7 @@ void run_pickle_info(const InfoOptions& options) {
     if (const std::string state = state_key(parts); !state.empty())
       fmt::print("the weights are under '{}'\n\n", printable(state));
   }
-  Table table({{"tensor"}, {"dtype"}, {"shape"}});
-  for (const auto& [name, t] : list) table.add({printable(name), std::string(calque::name(t.dtype())), str(t.sizes())});
-  fmt::print("{}", table.str());
-  print_totals(state_totals(list));
+  print_tensors(list);
 }
 
 }  // namespace calque::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "calque/graph/text.h"
 #include "compile/books.h"
 #include "compile/debug.h"
+#include "compile/recording.h"
 
 namespace calque::compile_detail {
 
@@ -109,6 +111,13 @@ size_t count_calls(const GraphModule& module) {
   for (const Node* n : module.graph().nodes())
     out += n->kind() == NodeKind::call_function || n->kind() == NodeKind::call_module || n->kind() == NodeKind::call_method;
   return out;
+}
+
+double check_time_us(const Guards& guards, const Call& call, const std::vector<std::pair<std::string, Value>>& values) {
+  GuardedCall found;
+  const auto start = std::chrono::steady_clock::now();
+  guards.check(call.args, call.kwargs, values, found);
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -314,6 +323,7 @@ std::shared_ptr<Entry> Function::add_entry(const Call& call, const std::string& 
       trace_capture(*made->first->source, made->guards, metrics);
       debug_capture(*made->first->source, made->guards, metrics);
       set_up(*made->first, {}, &metrics);
+      metrics.guard_latency_us = check_time_us(made->guards, call, guarded_values());
       return made;
     });
   } catch (const UnsupportedError&) {
@@ -427,6 +437,8 @@ void Function::build(Step& step, CompilationMetrics* metrics) {
     } catch (const std::exception& e) {
       const std::string text =
           fmt::format("backend='{}' raised: {}", options_.with ? "a function" : options_.backend, e.what());
+      const std::string recorded = write_recording(module, options_.name, options_.with ? "" : options_.backend, e.what());
+      if (!recorded.empty()) warn("compile: " + options_.name + ": `calque replay " + recorded + "` fails as it did");
       if (metrics) {
         metrics->fail_type = "BackendCompilerFailed";
         metrics->fail_reason = text;

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "calque/base/error.h"
+#include "calque/file/mapped_pages.h"
 
 namespace calque {
 namespace {
@@ -41,14 +42,23 @@ const char* mapped_file_at(const void* address) noexcept {
   return nullptr;
 }
 
-void release_mapped(std::span<const std::byte> bytes) noexcept {
+namespace {
+
+// The pages that the bytes fill or, with `begun`, that they touch.
+void advise_mapped(std::span<const std::byte> bytes, bool begun, int advice) noexcept {
   if (bytes.empty() || !mapped_file_at(bytes.data()) || !mapped_file_at(bytes.data() + bytes.size() - 1)) return;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
-  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes.size()) / page * page;
-  // The mapping is private and never written, so that its pages say what the file says.
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()), end = begin + bytes.size();
+  const uintptr_t first = (begun ? begin : begin + page - 1) / page * page,
+                  last = (begun ? end + page - 1 : end) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, advice);
 }
+
+}  // namespace
+
+// The mapping is private and never written, so that its pages say what the file says.
+void release_mapped(std::span<const std::byte> bytes) noexcept { advise_mapped(bytes, false, MADV_DONTNEED); }
+void announce_mapped(std::span<const std::byte> bytes) noexcept { advise_mapped(bytes, true, MADV_WILLNEED); }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -3,6 +3,7 @@
 #include "calque/base/error.h"
 #include "calque/graph/stack_trace.h"
 #include "calque/op/mode.h"
+#include "run/attention_call.h"
 #include "run/operator_call.h"
 #include "run/packed_linear.h"
 #include "run/tile_call.h"
@@ -91,6 +92,9 @@ std::unique_ptr<const Instruction> make_instruction(const Node& node, const Valu
   PlainCall plain(node, ids, owner);
   if (node.kind() == NodeKind::call_module) {
     if (std::unique_ptr<const Instruction> tiles = TileCall::make(node, ids, owner)) return tiles;
+    if (std::unique_ptr<const Instruction> attention =
+            AttentionCall::make(node, ids, owner, std::make_unique<PlainCall>(node, ids, owner)))
+      return attention;
   } else if (node.op()) {
     try {
       if (const std::string packed = packed_weights_of(node); !packed.empty())

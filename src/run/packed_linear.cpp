@@ -52,7 +52,7 @@ Tensor PackedLinear::multiply(const void* const* at, const Frame& frame, const P
 
 Value PackedLinear::run(const Frame& frame, const Place& place) const {
   const void* at[OperatorCall::most_arguments];
-  if (!modes_active() && call_.find_arguments(frame, at))
+  if (!modes_active() && call_.find_arguments(frame, at) && !call_.needs_grad(at))
     if (Tensor out = multiply(at, frame, place); out.defined()) return out;
   return call_.run(frame, place);
 }

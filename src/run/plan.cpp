@@ -44,13 +44,12 @@ struct Plan::Parts {
     steps.back().result = ids.id_of(n);
   }
 
-  // The tensors of these attributes are taken as results that want no gradient.
-  void add_nodes(const std::set<std::string, std::less<>>& detached) {
+  void add_nodes() {
     ids = run::ValueIds(graph);
     for (const Node* n : graph.nodes()) {
       switch (n->kind()) {
         case NodeKind::placeholder: add_input(*n); break;
-        case NodeKind::get_attr: ids.add_constant(*n, constant(n->target().text(), detached)); break;
+        case NodeKind::get_attr: ids.add_constant(*n, module->as_owner().attr(n->target().text())); break;
         case NodeKind::call_function:
         case NodeKind::call_method:
         case NodeKind::call_module: add_step(*n); break;
@@ -63,13 +62,6 @@ struct Plan::Parts {
     run::MemoryPlan memory = run::plan_memory(planned, graph);
     for (size_t i = 0; i < steps.size(); ++i) steps[i].slot = memory.slot_of[i];
     slot_bytes = std::move(memory.bytes);
-  }
-
-  Value constant(const std::string& path, const std::set<std::string, std::less<>>& detached) const {
-    Value value = module->as_owner().attr(path);
-    if (!detached.contains(path)) return value;
-    const Tensor& t = value.to_tensor();
-    return Tensor(Ref<TensorImpl>(new TensorImpl(t.storage(), t.meta(), t.sym_storage_offset())));
   }
 
   // What nobody reads any more after a step. What no step reads goes after the first, or right after it is made.
@@ -125,12 +117,25 @@ struct Plan::Parts {
   std::vector<uint32_t> dead_at_end;
   std::vector<SymInt> slot_bytes;  // of the frame's slots
   run::StateUses state;
-  // The same steps on computed state that wants no gradient, for calls that ask for none; null where that is no difference.
-  std::unique_ptr<Parts> without_gradients;
+  // The graph as it was, for calls that record gradients: what passes computed of parameters says nothing of them. Null where no
+  // state wants a gradient.
+  std::unique_ptr<Parts> with_gradients;
   mutable FramePool frames;
 
   Value run(const Values& inputs, const Watch& watch) const;
 };
+
+namespace {
+
+bool state_wants_gradient(const GraphModule& module) {
+  for (const Node* n : module.graph().nodes()) {
+    if (n->kind() != NodeKind::get_attr) continue;
+    if (const Tensor* t = module.find_tensor(n->target().text()); t && t->requires_grad()) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Plan::Plan(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Plan::~Plan() = default;
@@ -150,16 +155,17 @@ std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptio
   } catch (const UserError& e) {
     parts->unknown_functions = e;
   }
+  if (options.optimize && state_wants_gradient(*planned.module)) {
+    const Module& module = *planned.module;
+    parts->with_gradients =
+        std::make_unique<Plan::Parts>(std::make_shared<GraphModule>(module, planned.module->graph().copy()));
+    parts->with_gradients->add_nodes();
+  }
   PassInput input{*planned.module, std::move(planned.written)};
   input.stored = std::move(planned.stored);
   run_passes(input, options);
   parts->state = std::move(input.state);
-  const auto wants_gradient = [&](const std::string& path) { return planned.module->find_tensor(path)->requires_grad(); };
-  if (std::any_of(input.computed.begin(), input.computed.end(), wants_gradient)) {
-    parts->without_gradients = std::make_unique<Plan::Parts>(planned.module);
-    parts->without_gradients->add_nodes(input.computed);
-  }
-  parts->add_nodes({});
+  parts->add_nodes();
   return std::shared_ptr<const Plan>(new Plan(std::move(parts)));
 }
 
@@ -169,7 +175,7 @@ Value Plan::run(const Values& inputs) const { return run_watched(inputs, nullptr
 
 Value Plan::run_watched(const Values& inputs, const Watch& watch) const {
   if (parts_->unknown_functions) throw UserError(*parts_->unknown_functions);
-  return (parts_->without_gradients && !grad_enabled() ? *parts_->without_gradients : *parts_).run(inputs, watch);
+  return (parts_->with_gradients && records_gradients() ? *parts_->with_gradients : *parts_).run(inputs, watch);
 }
 
 Value Plan::Parts::run(const Values& inputs, const Watch& watch) const {

@@ -7,6 +7,7 @@
 #include "calque/base/version.h"
 #include "calque/export/program.h"
 #include "calque/file/json.h"
+#include "calque/file/mapped_pages.h"
 #include "kernel/cpu/gemm/packed.h"
 
 namespace calque::run {
@@ -76,6 +77,7 @@ Tensor StoredWeights::find(const Tensor& weights, bool transposed) const {
   const int64_t numbers = kernel::packed_numbers(weights.size(transposed ? 0 : 1), weights.size(transposed ? 1 : 0));
   const bool is_aligned = reinterpret_cast<uintptr_t>(block.bytes.data()) % Storage::alignment == 0;
   if (!is_aligned || block.bytes.size() != static_cast<size_t>(numbers) * sizeof(float)) return {};
+  announce_mapped(block.bytes);
   auto* data = const_cast<std::byte*>(block.bytes.data());
   return Tensor(
       from_storage(Storage::borrow(data, block.bytes.size(), block.owner, true), DType::float32, {numbers}, {1}, 0));

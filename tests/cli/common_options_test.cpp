@@ -135,6 +135,8 @@ TEST_F(CommonOptions, the_table_has_every_command) {
     if (listed && line.starts_with("  ")) in_help.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
   for (const Command& command : commands()) in_table.push_back(command.name);
+  EXPECT_THAT(run("$CALQUE replay --help").out, HasSubstr("--json"));  // it reads no model
+  in_table.emplace_back("replay");
   // Their models and files are those of the tests of media; here their help alone.
   for (const char* name : {"segment", "match", "transcribe"}) {
     EXPECT_THAT(run(std::string("$CALQUE ") + name + " --help").out,

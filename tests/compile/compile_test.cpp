@@ -432,6 +432,7 @@ TEST_F(Compile, T445_a_metrics_record_holds_counts_sizes_and_times) {
   EXPECT_EQ(m.graph_node_count, 5);
   EXPECT_EQ(m.graph_input_count, 2);
   EXPECT_GT(m.guard_count.value_or(0), 4);
+  EXPECT_GE(m.guard_latency_us.value_or(-1), 0);
   EXPECT_GT(m.shape_env_guard_count.value_or(0), 0);
   EXPECT_EQ(m.cache_size, 0);
   EXPECT_THAT(m.compile_id, ::testing::EndsWith("/0"));

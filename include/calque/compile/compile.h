@@ -184,6 +184,35 @@ auto disable(F function, std::string reason = {}, std::source_location where = s
 std::shared_ptr<Module> disable(std::shared_ptr<Module> module, std::string reason = {},
                                 std::source_location where = std::source_location::current());
 
+// ---- allow_in_graph ---------------------------------------------------------------------------------------------------
+namespace compile_detail {
+int64_t allow(std::function<Value(const Values& args)> function, std::string name);
+Value call_allowed(int64_t number, const Values& args);
+}  // namespace compile_detail
+
+// A function that a capture does not look into: its call is one node of the graph, `calque.allowed`, and backends call the function. It takes tensors and
+// gives tensors (one, a tuple or a list of them); on tensors without data it has to give what sizes and dtypes say. It must own what it holds. Outside of
+// captures it is the function itself. What it does beside that (writes, random numbers) no guard and no pass sees.
+template <class R, class F>
+class AllowedFunction {
+ public:
+  AllowedFunction(F function, std::string name)
+      : number_(compile_detail::allow(
+            [f = std::move(function)](const Values& args) { return make_fx_detail::Callable<F>::call(f, args); },
+            std::move(name))) {}
+  template <class... A>
+  R operator()(const A&... args) const {
+    return from_value<R>(compile_detail::call_allowed(number_, {to_value(args)...}));
+  }
+
+ private:
+  int64_t number_;
+};
+template <class F>
+auto allow_in_graph(F function, std::string name = {}) {
+  return AllowedFunction<typename compile_detail::ResultOf<F>::type, F>(std::move(function), std::move(name));
+}
+
 // ---- of the whole process -----------------------------------------------------------------------------------------
 // Forgets every capture of every compiled function, and the counters and frames.
 void reset_compile();

@@ -38,8 +38,6 @@ struct PackedCopy {
 struct PassInput {
   GraphModule& module;
   std::set<std::string, std::less<>> written = {};
-  std::set<std::string, std::less<>> computed =
-      {};  // attributes that passes made: results, which want no gradient where none is asked for
   StateUses state = {};
   std::shared_ptr<const StoredWeights> stored = {};  // copies that came with the program; null: none
   std::vector<PackedCopy> packed = {};               // copies that the passes made or found

@@ -1,8 +1,8 @@
 // Plan: a graph made ready to run many times. Values have dense ids, operators and schemas are resolved, what depends on the
 // state alone is computed, values go at their last use; passes (run/passes.h) rewrite the graph first. One plan serves all sizes that
 // the program allows: sizes are values like others. A plan is immutable; any number of threads may call it at once. It shares
-// the program's tensors, and refers to nothing else of it. What it computed of parameters wants a gradient in calls
-// that ask for one. docs/plans.md tells more.
+// the program's tensors, and refers to nothing else of it. Calls that record gradients of
+// its state run the graph as it was, without passes. docs/plans.md tells more.
 #pragma once
 
 #include <functional>

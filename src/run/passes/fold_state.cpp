@@ -21,7 +21,7 @@ class StateFolding {
 
   bool run() {
     const NoModesScope plain;
-    const GradModeScope grad(true);  // what depends on a parameter wants a gradient, wherever the plan is made
+    const GradModeScope no_grad(false);  // calls that record gradients have the graph as it was
     const std::vector<bool> kept = returned();
     for (const Node* n : graph_.nodes())
       if (!kept[n->id()]) evaluate(*n);
@@ -105,7 +105,6 @@ class StateFolding {
     do path = "_folded" + std::to_string(next_++);
     while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
     input_.module.set_attribute(path, Attribute(value.to_tensor()));
-    input_.computed.insert(path);
     const auto scope = graph_.inserting_before(&n);
     Node* constant = graph_.get_attr(path);
     constant->meta = n.meta;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <unordered_map>
 
 #include "graph/passes/mutation.h"
 #include "run/operator_call.h"
+#include "run/passes/outline.h"
 #include "run/passes/passes.h"
 
 namespace calque::run {
@@ -94,35 +94,9 @@ class PointwiseFusion {
 
   bool replace(std::vector<Node*>& chain) {
     std::reverse(chain.begin(), chain.end());
-    Node* const last = chain.back();
-    std::vector<Node*> inputs;
-    for (const Node* n : chain)
-      for (Node* input : n->all_input_nodes())
-        if (std::find(chain.begin(), chain.end(), input) == chain.end() &&
-            std::find(inputs.begin(), inputs.end(), input) == inputs.end())
-          inputs.push_back(input);
+    const std::vector<Node*> inputs = inputs_of(chain);
     if (inputs.size() > most_inputs) return false;
-    Graph inner;
-    inner.set_shape_env(graph_.shape_env());
-    std::unordered_map<const Node*, Node*> inside;
-    for (Node* input : inputs) {
-      Node* p = inner.placeholder(input->name());
-      p->meta.val = input->meta.val;
-      inside.emplace(input, p);
-    }
-    for (const Node* n : chain) inside.emplace(n, inner.node_copy(*n, [&](Node* x) { return Value(inside.at(x)); }));
-    inner.output(inside.at(last));
-    std::string path;
-    do path = "_chain" + std::to_string(next_++);
-    while (input_.module.find_tensor(path) || input_.module.find_submodule(path));
-    input_.module.set_attribute(path, Attribute(std::make_shared<GraphModule>(std::move(inner))));
-    const auto scope = graph_.inserting_before(last);
-    Node* call = graph_.call_module(path, Values(inputs.begin(), inputs.end()));
-    call->meta = last->meta;
-    last->replace_all_uses_with(call);
-    const std::string name = last->name();
-    for (auto n = chain.rbegin(); n != chain.rend(); ++n) graph_.erase_node(*n);
-    call->set_name(name);
+    outline(input_, chain, inputs, "_chain");
     return true;
   }
 
@@ -132,7 +106,6 @@ class PointwiseFusion {
   std::vector<std::vector<Node*>> chains_;  // each from its last node backwards
   std::vector<size_t> chain_of_;            // by node
   std::vector<uint32_t> epochs_;            // by node: impure calls before it
-  size_t next_ = 0;
 };
 
 }  // namespace

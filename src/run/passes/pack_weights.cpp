@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "calque/file/mapped_file.h"
@@ -27,11 +29,21 @@ Tensor weights_of(const Node& n, const PassInput& input, const Mutations& mutati
   return columns >= least_columns && t->numel() >= least_numbers ? *t : Tensor();
 }
 
+// In parts: what was copied of a mapped file's pages goes before there is more. A product's rows of weights lie in order in linear alone.
 Tensor packed_copy(const Tensor& weights, bool transposed) {
+  constexpr int64_t part_numbers = 4 << 20;
   const int64_t columns = weights.size(transposed ? 0 : 1), depth = weights.size(transposed ? 1 : 0);
+  const int64_t row = weights.stride(transposed ? 1 : 0), column = weights.stride(transposed ? 0 : 1);
+  const int64_t panel = kernel::packed_numbers(1, depth) / depth,
+                part = std::max<int64_t>(1, part_numbers / (depth * panel)) * panel;
   Tensor made = make_tensor({kernel::packed_numbers(columns, depth)}, DType::float32);
-  kernel::pack_weights(columns, depth, weights.data_as<float>(), weights.stride(transposed ? 1 : 0),
-                       weights.stride(transposed ? 0 : 1), made.mutable_data_as<float>());
+  for (int64_t begin = 0; begin < columns; begin += part) {
+    const int64_t count = std::min(part, columns - begin);
+    const float* const from = weights.data_as<float>() + begin * column;
+    kernel::pack_weights(count, depth, from, row, column, made.mutable_data_as<float>() + begin * depth);
+    if (weights.storage()->is_read_only() && row == 1 && column == depth)
+      release_mapped(std::as_bytes(std::span(from, static_cast<size_t>(count * depth))));
+  }
   return made;
 }
 

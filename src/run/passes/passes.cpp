@@ -22,8 +22,9 @@ bool share_equal_calls(PassInput& input) { return eliminate_common_subexpression
 
 const std::vector<PlanPass>& plan_passes() {
   static const std::vector<PlanPass> passes = {
-      {"remove_unused", true, remove_unused}, {"share_equal_calls", true, share_equal_calls},
-      {"fold_state", true, fold_state},       {"fuse_pointwise", true, fuse_pointwise},
+      {"remove_unused", true, remove_unused},    {"share_equal_calls", true, share_equal_calls},
+      {"fold_state", true, fold_state},          {"fold_batch_norm", false, fold_batch_norm},
+      {"find_attention", false, find_attention}, {"fuse_pointwise", true, fuse_pointwise},
       {"pack_weights", false, pack_weights},
   };
   return passes;

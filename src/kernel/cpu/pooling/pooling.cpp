@@ -8,9 +8,14 @@
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/dispatch_among.h"
+#include "kernel/cpu/pooling/max_line.h"
 #include "kernel/cpu/require.h"
+#include "kernel/cpu/simd/isa_table.h"
 
 namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(MaxLineKernels, max_line_kernels)
+
 namespace {
 
 template <class T>
@@ -92,6 +97,30 @@ void maximum(const Planes<T>& in, const Planes<T>& out, const Planes<int64_t>& a
     out.plane(i)[out.offset(z, y, x)] = static_cast<T>(best);
     at.plane(i)[at.offset(z, y, x)] = index;
   });
+}
+
+// Planes whose lines lie contiguous, line by line; false for others.
+template <class T>
+bool maximum_by_lines(const Planes<T>& in, const Planes<T>& out, const Planes<int64_t>& at, const PoolWindow& w) {
+  if (w.spatial != 2 || in.stride[4] != 1 || out.stride[4] != 1 || at.stride[4] != 1) return false;
+  if (in.plane_size() > std::numeric_limits<int32_t>::max() || in.plane_size() == 0) return false;
+  const int64_t height = out.size[1], width = out.size[2], work = width * w.kernel[1] * w.kernel[2];
+  parallel_for(0, out.count() * height, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t line = begin; line < end; ++line) {
+                   const int64_t i = line / height, y = line % height;
+                   const Range rows = window_range(w, 1, y, in.size[1]);
+                   const MaxLine<T> of{in.plane(i), in.stride[3], in.size[2],  rows.begin,   rows.end,
+                                       rows.step,   w.kernel[2],  w.stride[2], w.padding[2], w.dilation[2]};
+                   T* const to = out.plane(i) + out.offset(0, y, 0);
+                   int64_t* const places = at.plane(i) + at.offset(0, y, 0);
+                   if constexpr (std::is_same_v<T, float>)
+                     max_line_kernels()->floats(of, width, to, places);
+                   else
+                     max_line_kernels()->bfloats(of, width, to, places);
+                 }
+               });
+  return true;
 }
 
 // An averaging window and what its sum is divided by.
@@ -179,9 +208,11 @@ void with_number(const TensorBase& t, F&& fn) {
 void max_pool(const TensorBase& input, const PoolWindow& window, const TensorBase& out, const TensorBase& indices) {
   with_number(input, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto in = planes<T>(input, window.spatial);
-    maximum<T>(in, planes<T>(out, window.spatial), planes<int64_t>(indices, window.spatial),
-               window.kernel[0] * window.kernel[1] * window.kernel[2],
+    const auto in = planes<T>(input, window.spatial), to = planes<T>(out, window.spatial);
+    const auto at = planes<int64_t>(indices, window.spatial);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BFloat16>)
+      if (maximum_by_lines(in, to, at, window)) return;
+    maximum<T>(in, to, at, window.kernel[0] * window.kernel[1] * window.kernel[2],
                [&](int d, int64_t o) { return window_range(window, d, o, in.size[d]); });
   });
 }
