@@ -117,6 +117,11 @@ struct ExportCommandOptions {
 };
 void run_export(const ExportCommandOptions& options);
 
+struct CompileCommandOptions : ExportCommandOptions {
+  std::string program;  // which of several in the archive
+};
+void run_compile(const CompileCommandOptions& options);
+
 struct TraceOptions {
   std::string model;
   std::string level = "aten";     // aten: operators; fx: what was written

@@ -107,28 +107,43 @@ void add_save(CLI::App& app) {
   command->callback([o] { run_save(*o); });
 }
 
+// What export and compile make a program of.
+void add_source(CLI::App& command, ExportCommandOptions& o) {
+  command.group(capture_group);
+  command.add_option("model", o.model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+      ->required();
+  command.add_option("--inputs", o.inputs, "a .safetensors file with example inputs by argument name");
+  command
+      .add_option("--dynamic", o.dynamic,
+                  "NAME=D,D...: what may differ of an argument's sizes; D is *, a number, name, name:MIN..MAX, or 2*name+1")
+      ->allow_extra_args(false);
+  command.add_flag("--static", o.static_sizes,
+                   "of a model folder: all sizes as the inputs have them; without --dynamic batch and lengths may differ");
+  add_class(&command, o.model_class);
+  add_dtype(&command, o.dtype, "of a model folder; by default as the weights are");
+  add_attention(&command, o.attention);
+}
+
+void add_compile(CLI::App& app) {
+  auto o = std::make_shared<CompileCommandOptions>();
+  CLI::App* command = app.add_subcommand(
+      "compile", "A program with the packed weights of its plan beside it: its first call is as fast as the others");
+  add_source(*command, *o);
+  command->add_option("-o,--output", o->output, "the .pt2 file to write; PyTorch opens it too")->required();
+  command->add_option("--model", o->program, "which of several programs in an archive");
+  add_json(command, o->json, "for programs to read: nodes, tensors, bytes, inputs, which sizes may vary, packed weights");
+  command->callback([o] { run_compile(*o); });
+}
+
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportCommandOptions>();
   CLI::App* command = app.add_subcommand(
       "export",
       "A .pt2 program of a model folder, of a built-in example, or of another program with other sizes or decomposed");
-  command->group(capture_group);
-  command
-      ->add_option("model", o->model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
-      ->required();
+  add_source(*command, *o);
   command->add_option("-o,--output", o->output, "the .pt2 file to write; - is standard output")->required();
-  command->add_option("--inputs", o->inputs, "a .safetensors file with example inputs by argument name");
-  command
-      ->add_option("--dynamic", o->dynamic,
-                   "NAME=D,D...: what may differ of an argument's sizes; D is *, a number, name, name:MIN..MAX, or 2*name+1")
-      ->allow_extra_args(false);
-  command->add_flag("--static", o->static_sizes,
-                    "of a model folder: all sizes as the inputs have them; without --dynamic batch and lengths may differ");
   command->add_flag("--cache", o->cache,
                     "of a model folder: keys and values among the outputs, where the config asks for them");
-  add_class(command, o->model_class);
-  add_dtype(command, o->dtype, "of a model folder; by default as the weights are");
-  add_attention(command, o->attention);
   command->add_flag("--strict", o->strict, "the form of PyTorch's strict export: the state that is used, each tensor once");
   command->add_flag("--decompose", o->decompose, "to the functional core-ATen form");
   command->add_flag("--apply-fixes", o->apply_fixes,
@@ -268,6 +283,7 @@ void add_commands(CLI::App& app) {
   add_save(app);
   add_trace(app);
   add_export(app);
+  add_compile(app);
   add_run(app);
   add_bench(app);
   add_profile(app);

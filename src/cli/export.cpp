@@ -1,4 +1,5 @@
 // calque export MODEL -o P.pt2: a program of a model folder, a built-in example or another program, with sizes that may differ.
+// calque compile MODEL -o P.pt2: the same with packed weights beside it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
 #include "calque/hub/pretrained_model.h"
+#include "calque/run/compiled_file.h"
 #include "cli/examples.h"
 #include "cli/json_text.h"
 #include "cli/models.h"
@@ -129,7 +131,7 @@ struct Exported {
   std::vector<std::string> dynamic;
 };
 
-Exported exported(const ExportCommandOptions& o) {
+Exported exported(const ExportCommandOptions& o, const std::string& which = "") {
   const GradModeScope no_grad(false);
   if (names_model(o.model)) {
     const Source source = model_source(o);
@@ -146,7 +148,8 @@ Exported exported(const ExportCommandOptions& o) {
   refuse_model_options("export", {o.model, o.model_class, o.dtype, o.attention});
   if (!o.model.ends_with(".pt2") && !std::filesystem::is_regular_file(o.model))
     return {export_source(example_source(o), o), o.dynamic};
-  const auto program = load_program(o.model);
+  const Pt2Archive archive = Pt2Archive::open(o.model);
+  const auto program = which.empty() ? archive.load() : archive.load(which);
   // Without a word about sizes a program keeps those that it has.
   if (o.dynamic.empty() && o.inputs.empty() && !o.strict) return {*program, {}};
   const Progress progress("exporting " + o.model, stays(o));
@@ -249,6 +252,26 @@ void run_export(const ExportCommandOptions& o) {
   fmt::print("{}: {} nodes, {} tensors, {} bytes\nsizes that may vary: {}\n", o.output, e.program.graph().size(),
              e.program.state_dict().size() + e.program.constants().size(), std::filesystem::file_size(o.output),
              in_words(variable_sizes(e)));
+}
+
+void run_compile(const CompileCommandOptions& o) {
+  require_ending(o.output, "compile: --output", {".pt2"});
+  const Exported e = exported(o, o.program);
+  CompiledFile made;
+  {
+    const Progress progress("writing " + o.output, stays(o));
+    made = save_compiled_program(e.program, o.output);
+  }
+  if (o.json) {
+    OrderedJson summary = summary_json(e, o.output);
+    summary["packed_weights"] = made.packed;
+    summary["packed_bytes"] = made.packed_bytes;
+    return print_json(summary);
+  }
+  if (is_quiet()) return;
+  fmt::print("{}: {} nodes, {} tensors, {} packed weights, {}\nsizes that may vary: {}\n", o.output,
+             e.program.graph().size(), e.program.state_dict().size() + e.program.constants().size(), made.packed,
+             human_bytes(std::filesystem::file_size(o.output)), in_words(variable_sizes(e)));
 }
 
 }  // namespace calque::cli

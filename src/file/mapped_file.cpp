@@ -41,6 +41,15 @@ const char* mapped_file_at(const void* address) noexcept {
   return nullptr;
 }
 
+void release_mapped(std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty() || !mapped_file_at(bytes.data()) || !mapped_file_at(bytes.data() + bytes.size() - 1)) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes.size()) / page * page;
+  // The mapping is private and never written, so that its pages say what the file says.
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail(path, "open");

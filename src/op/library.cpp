@@ -56,12 +56,6 @@ void explain(UserError& e, const Operator& op, const Values& args) {
 
 Tensor allocate(const Meta& meta, bool fake) { return meta.undefined ? Tensor() : make_tensor(meta, fake); }
 
-void mark_requires_grad(const Tensor& t) {
-  if (!t.defined() || !(is_floating(t.dtype()) || is_complex(t.dtype()))) return;
-  t.impl().requires_grad = true;
-  t.impl().is_leaf = false;
-}
-
 void check_writable(const Operator& op, const Tensor& self) {
   if (has_internal_overlap(self) && !(op.base() ? *op.base() : op).has_tag(Tag::overlap_ok))
     throw UserError(
@@ -69,10 +63,6 @@ void check_writable(const Operator& op, const Tensor& self) {
         ": unsupported operation: more than one element of the written-to tensor refers to a single memory location "
         "(sizes " +
         str(self.sym_sizes()) + ", strides " + str(self.sym_strides()) + "); clone() the tensor first");
-  if (self.requires_grad() && self.is_leaf() && grad_enabled())
-    throw UserError(
-        op.name() +
-        ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or clone() it");
 }
 
 namespace {
@@ -246,6 +236,72 @@ Operator& OpBuilder::add_derived(Operator::Form form, Schema schema) {
   d.tags_ |= mask(in_place ? Tag::in_place : Tag::out);
   if (in_place) op_->in_place_ = &d;
   return d;
+}
+
+namespace {
+
+// "native_layer_norm" -> "NativeLayerNorm", as PyTorch names nodes.
+std::string camel_case(std::string_view name) {
+  std::string out;
+  bool start = true;
+  for (const char c : name) {
+    if (c != '_') out += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    start = c == '_';
+  }
+  return out;
+}
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (end > at) out.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+// "result" and "result1", "result2", ...
+std::optional<size_t> result_number(std::string_view name) {
+  if (!name.starts_with("result")) return std::nullopt;
+  return name.size() == 6 ? 0 : static_cast<size_t>(name[6] - '0');
+}
+
+}  // namespace
+
+OpBuilder& OpBuilder::add_gradient(std::string_view of, std::string_view kept, Tensor (*one)(const Gradients&),
+                                   TensorVector (*several)(const Gradients&)) {
+  GradientFormula formula;
+  formula.one = one;
+  formula.several = several;
+  const auto place = [&](const std::string& name) {
+    if (const auto found = op_->schema().find_argument(name)) return *found;
+    throw UserError(op_->name() + ": the gradient names '" + name + "', which is no argument of " + op_->schema().str());
+  };
+  for (const std::string& name : words(of)) formula.of.push_back(static_cast<uint8_t>(place(name)));
+  for (const std::string& name : words(kept))
+    if (const auto result = result_number(name))
+      formula.kept_results |= uint64_t{1} << *result;
+    else
+      formula.kept_arguments |= uint64_t{1} << place(name);
+  made_gradient().formulas.push_back(std::move(formula));
+  return *this;
+}
+
+OpBuilder& OpBuilder::no_gradient(std::string_view results) {
+  OperatorGradient& gradient = made_gradient();
+  for (const std::string& name : words(results)) gradient.constant_results |= uint64_t{1} << result_number(name).value();
+  return *this;
+}
+
+OperatorGradient& OpBuilder::made_gradient() {
+  if (!op_->gradient_) {
+    size_t earlier = 0;
+    for (const Operator* other : OperatorTable::instance().overloads(op_->packet())) earlier += other->gradient_ ? 1 : 0;
+    op_->gradient_ = std::make_shared<OperatorGradient>();
+    op_->gradient_->node_name = camel_case(op_->schema().name) + "Backward" + std::to_string(earlier);
+  }
+  return *op_->gradient_;
 }
 
 OpBuilder& OpBuilder::wraps_numbers() { return add_tags(mask(Tag::wraps_numbers)); }

@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/op/bind_arguments.h"
 #include "calque/op/composite_policy.h"
+#include "calque/op/grad_node.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
 
@@ -80,7 +81,11 @@ Value answer(const Operator& op, const Values& args) {
 
 Value dispatch(const Operator& op, const Values& args) {
   const ThreadContext& context = thread_context();
-  if (context.mode_position < context.modes.size()) {
+  const bool meets_mode = context.mode_position < context.modes.size();
+  if (records_gradients() && !(meets_mode && context.modes[context.mode_position]->slot() <= ModeSlot::autograd) &&
+      (op.gradient() || !op.is_composite()) && any_wants_grad(args))
+    return call_with_gradient(op, args);
+  if (meets_mode) {
     Mode& mode = *context.modes[context.mode_position];
     bool is_for_mode =
         !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
@@ -92,6 +97,7 @@ Value dispatch(const Operator& op, const Values& args) {
     }
     if (is_for_mode) {
       const PositionScope scope(context.mode_position + 1);
+      const BelowAutograd below(context.below_autograd || mode.slot() > ModeSlot::autograd);
       return mode.call(op, args);
     }
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 
+#include "calque/op/grad_node.h"
 #include "calque/op/mode.h"
 
 namespace calque {
@@ -45,10 +46,6 @@ bool is_input(const Tensor& out, const Calls& calls, Arguments at) {
   return any_tensor(calls.arguments, at, [&](const Tensor& t) { return t.is_same(out); });
 }
 
-bool needs_grad(const Calls& calls, Arguments at) {
-  return grad_enabled() && any_tensor(calls.arguments, at, [](const Tensor& t) { return t.impl().requires_grad; });
-}
-
 void run_kernel(const Operator& base, Arguments at, const Tensor& out) {
   base.calls().kernel(base.kernel(), at, TensorList(&out, 1));
 }
@@ -71,12 +68,22 @@ Tensor replace_input(const Operator& op, const Meta& meta, Arguments at, const T
 
 }  // namespace
 
-Tensor make_view_of(const Tensor& self, const View& view) { return make_view(self, view.sizes, view.strides, view.offset); }
+namespace {
+
+Tensor marked_view(const Tensor& self, const View& view, ViewKind kind) {
+  Tensor made = make_view(self, view.sizes, view.strides, view.offset);
+  mark_view(made, self, grad_enabled() ? kind : ViewKind::no_grad);
+  return made;
+}
+
+}  // namespace
+
+Tensor make_view_of(const Tensor& self, const View& view) { return marked_view(self, view, ViewKind::plain); }
 
 std::vector<Tensor> make_views_of(const Tensor& self, const std::vector<View>& views) {
   std::vector<Tensor> out;
   out.reserve(views.size());
-  for (const View& v : views) out.push_back(make_view_of(self, v));
+  for (const View& v : views) out.push_back(marked_view(self, v, ViewKind::one_of_many));
   return out;
 }
 
@@ -85,8 +92,6 @@ Value run_compute(const Operator& op, Arguments at, bool fake) {
   if (calls.meta) {
     Tensor out = allocate(calls.meta(op.rule(), at), fake);
     if (!fake) run_kernel(op, at, out);
-    if (needs_grad(calls, at)) [[unlikely]]
-      mark_requires_grad(out);
     return Value(std::move(out));
   }
   std::vector<Meta> metas;
@@ -95,8 +100,6 @@ Value run_compute(const Operator& op, Arguments at, bool fake) {
   outs.reserve(metas.size());
   for (const Meta& meta : metas) outs.push_back(allocate(meta, fake));
   if (!fake) calls.kernel(op.kernel(), at, outs);
-  if (needs_grad(calls, at)) [[unlikely]]
-    std::for_each(outs.begin(), outs.end(), mark_requires_grad);
   Values items(std::make_move_iterator(outs.begin()), std::make_move_iterator(outs.end()));
   return calls.outputs == 0 ? list(std::move(items)) : tuple(std::move(items));
 }
@@ -257,6 +260,8 @@ void CallByAddress::explain(UserError& e, const Operator& op) const { op_detail:
 
 bool CallByAddress::is_for_dispatch() const {
   if (modes_active() || op_detail::any_tensor(arguments, at, [](const Tensor& t) { return t.impl().special; })) return true;
+  if (records_gradients() && op_detail::any_tensor(arguments, at, [](const Tensor& t) { return t.impl().wants_grad(); }))
+    return true;
   for (uint64_t left = arguments.numbers; left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     if (arguments.types[i]->is_symbolic(at[i])) return true;

@@ -1,5 +1,5 @@
 // What ExportedProgram::call runs: a plan of the program. Packing weights takes longer than a call saves, so the first call has a plan
-// without, and the second makes the one that stays.
+// without, and the second makes the one that stays. Weights that came packed with the program are there for the first.
 #include "calque/export/executor.h"
 
 #include <mutex>
@@ -7,14 +7,22 @@
 
 #include "calque/run/plan.h"
 #include "run/planned_graph.h"
+#include "run/stored_weights.h"
 
 namespace calque {
 namespace {
 
 class PlanExecutor final : public Executor {
  public:
-  explicit PlanExecutor(const ExportedProgram& program)
-      : plan_(Plan::make(program, unpacked())), program_(run::planned_graph(program)) {}
+  explicit PlanExecutor(const ExportedProgram& program) {
+    run::PlannedGraph planned = run::planned_graph(program);
+    if (planned.stored && !planned.stored->empty()) {
+      plan_ = run::plan_of(std::move(planned), {});
+    } else {
+      plan_ = run::plan_of(std::move(planned), unpacked());
+      program_ = run::planned_graph(program);
+    }
+  }
 
   Values run(const Values& inputs) const override { return plan()->call(inputs); }
 

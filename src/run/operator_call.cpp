@@ -119,18 +119,19 @@ Value OperatorCall::run(const Frame& frame, const Place& place) const {
 }
 
 bool OperatorCall::needs_grad(const void* const* at) const {
-  if (!grad_enabled()) return false;
+  if (!records_gradients()) return false;
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (types_[i] != &Argument<const Tensor&>::type) continue;
     const Tensor& t = argument_at<Tensor>(at[i]);
-    if (t.defined() && t.impl().requires_grad) return true;
+    if (t.defined() && t.impl().wants_grad()) return true;
   }
   return false;
 }
 
 Value OperatorCall::answer(const void* const* at, const Frame& frame, const Place& place) const {
+  if (needs_grad(at)) return dispatch(op_, bound(frame));
   if (op_.write()) return Value(op_.write()(op_, at, false));
-  if (!is_plain_ || (place.slot == no_slot && place.last_uses.empty()) || needs_grad(at)) return op_.run()(op_, at, false);
+  if (!is_plain_ || (place.slot == no_slot && place.last_uses.empty())) return op_.run()(op_, at, false);
   const Meta result = meta(at);
   Tensor out = is_pointwise_ ? take_over(frame, place, result) : Tensor();
   if (!out.defined()) out = new_result(frame, place, result);

@@ -47,7 +47,6 @@ Tensor PackedLinear::multiply(const void* const* at, const Frame& frame, const P
   kernel::multiply_packed(m, input.data_as<float>(), d == 2 ? input.stride(0) : k, {n, k, packed_.data_as<float>()},
                           bias.defined() ? bias.data_as<float>() : nullptr, bias.defined() ? bias.stride(0) : 0,
                           out.mutable_data_as<float>());
-  if (call_.needs_grad(at)) op_detail::mark_requires_grad(out);
   return out;
 }
 

@@ -151,6 +151,7 @@ std::shared_ptr<const Plan> run::plan_of(PlannedGraph&& planned, const PlanOptio
     parts->unknown_functions = e;
   }
   PassInput input{*planned.module, std::move(planned.written)};
+  input.stored = std::move(planned.stored);
   run_passes(input, options);
   parts->state = std::move(input.state);
   const auto wants_gradient = [&](const std::string& path) { return planned.module->find_tensor(path)->requires_grad(); };

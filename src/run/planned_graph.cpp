@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "run/stored_weights.h"
 
 namespace calque::run {
 namespace {
@@ -60,7 +61,7 @@ PlannedGraph planned_graph(const ExportedProgram& program) {
   if (const std::optional<Value> result = graph.graph_copy(from, mapping))
     graph.output(*result)->meta = from.output_node()->meta;
   add_attributes(program.graph_module(), state);
-  return {std::make_shared<GraphModule>(state, std::move(graph)), std::move(written)};
+  return {std::make_shared<GraphModule>(state, std::move(graph)), std::move(written), StoredWeights::of(program)};
 }
 
 PlannedGraph planned_graph(const GraphModule& module) {

@@ -12,9 +12,12 @@
 
 namespace calque::run {
 
+class StoredWeights;
+
 struct PlannedGraph {
   std::shared_ptr<GraphModule> module;
   std::set<std::string, std::less<>> written;  // attributes that a call of the program writes back to
+  std::shared_ptr<const StoredWeights> stored = {};
 };
 PlannedGraph planned_graph(const ExportedProgram& program);
 PlannedGraph planned_graph(const GraphModule& module);

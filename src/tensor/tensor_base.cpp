@@ -114,8 +114,6 @@ TensorBase view_of(const TensorBase& base, const SymInts& sizes, const SymInts& 
   take_geometry(*impl, sizes, strides, offset, b.env);
   impl->special = b.special;
   impl->is_view = true;
-  impl->requires_grad = b.requires_grad && grad_enabled();
-  impl->is_leaf = !impl->requires_grad;
   return TensorBase(Ref<TensorImpl>(impl));
 }
 

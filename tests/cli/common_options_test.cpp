@@ -48,6 +48,7 @@ const std::vector<Command>& commands() {
       {"save", "lm", "-o saved"},
       {"trace", "lm", ""},
       {"export", "lm", "-o lm.pt2"},
+      {"compile", "lm", "-o compiled.pt2"},
       {"bench", "lm", "-n 1"},
       {"profile", "lm", "-n 1"},
       {"run", "", "mlp.pt2 --inputs x.safetensors"},

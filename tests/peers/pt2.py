@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Programs in .pt2 files, both ways, live: PyTorch exports and saves; Calque loads, runs and saves; PyTorch loads what
-Calque saved. Outputs, the printed program and everything that is loaded are the same, and nothing is warned of.
+Calque saved and compiled. Outputs, the printed program and everything that is loaded are the same, and nothing is warned of.
 --only NAME: one case. --keep DIR keeps the files. --all is the default: it is quick.
 """
 
@@ -159,6 +159,19 @@ def compare_results(want, got):
     return None
 
 
+def reloaded(path, original, inputs, kwargs, expected):
+    """What PyTorch finds in a file of Calque's: None where that is the original program."""
+    try:
+        again, said = load_quietly(path)
+        if wrong := f"PyTorch says {said}" if said else compare_programs(original, again):
+            return wrong
+        outputs = pytree.tree_leaves(again.module()(*clone(inputs), **clone(kwargs)))
+        same = all(torch.equal(a.nan_to_num(), b.nan_to_num()) if isinstance(a, torch.Tensor) else a == b for a, b in zip(expected, outputs))
+        return None if same else "the outputs of the program differ"
+    except Exception as e:  # noqa: BLE001
+        return f"{type(e).__name__}: {str(e)[-600:]}"
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--all", action="store_true")
@@ -186,7 +199,7 @@ def main():
                 failures.append(f"{name}: not exported, saved and loaded by PyTorch: {str(e)[-300:]}")
                 continue
             save_file({k: v.detach().contiguous().clone() for k, v in flat_inputs(ep, inputs, kwargs).items()}, path + ".in")
-            manifest.append({"id": name, "program": path + ".pt2", "inputs": path + ".in", "outputs": path + ".out", "saved": path + ".saved.pt2", "printed": path + ".txt"})
+            manifest.append({"id": name, "program": path + ".pt2", "inputs": path + ".in", "outputs": path + ".out", "saved": path + ".saved.pt2", "compiled": path + ".compiled.pt2", "compiled_outputs": path + ".compiled.out", "printed": path + ".txt"})
         with open(os.path.join(folder, "manifest.json"), "w") as f:
             json.dump(manifest, f)
         answer = os.path.join(folder, "answer.jsonl")
@@ -196,12 +209,13 @@ def main():
         for entry in manifest:
             name = entry["id"]
             results = {}
-            for step in ("load", "run", "save"):
+            for step in ("load", "run", "save", "compile", "run compiled"):
                 results[step] = answers.get(f"{name}#{step}", f"no answer; status {done.returncode} {done.stderr[-200:]}")
-            if name in MISSING:
-                results["run"] = None if "pt2_cases" in (results["run"] or "") else f"running gives {results['run']}, expected the missing operators"
-            elif results["run"] is None:
-                results["run"] = compare_results(expected[name], load_file(entry["outputs"]))
+            for step, outputs in (("run", "outputs"), ("run compiled", "compiled_outputs")):
+                if name in MISSING:
+                    results[step] = None if "pt2_cases" in (results[step] or "") else f"running gives {results[step]}, expected the missing operators"
+                elif results[step] is None:
+                    results[step] = compare_results(expected[name], load_file(entry[outputs]))
             if results["load"] is None:
                 with open(entry["printed"]) as f:
                     text = f.read()
@@ -211,17 +225,9 @@ def main():
                     if x.rstrip() != y.rstrip():
                         results["print"] = f"expected {x.strip()!r}, found {y.strip()!r}"
                         break
-            if results["save"] is None:
-                try:
-                    again, said = load_quietly(entry["saved"])
-                    original, inputs, kwargs = loaded[name]
-                    results["reload"] = f"PyTorch says {said}" if said else compare_programs(original, again)
-                    if results["reload"] is None:
-                        outputs = pytree.tree_leaves(again.module()(*clone(inputs), **clone(kwargs)))
-                        same = all(torch.equal(a.nan_to_num(), b.nan_to_num()) if isinstance(a, torch.Tensor) else a == b for a, b in zip(expected[name], outputs))
-                        results["reload"] = None if same else "the outputs of the saved program differ"
-                except Exception as e:  # noqa: BLE001
-                    results["reload"] = f"{type(e).__name__}: {str(e)[-600:]}"
+            for step, file in (("save", "saved"), ("compile", "compiled")):
+                if results[step] is None:
+                    results[f"reload {file}"] = reloaded(entry[file], *loaded[name], expected[name])
             for step, wrong in results.items():
                 if wrong:
                     failures.append(f"{name}: {step}: {wrong}")

@@ -1,5 +1,5 @@
 // pt2_peer MANIFEST.json ANSWER.jsonl: for each program loads the file, runs it on its inputs, saves it again (twice: the
-// bytes are the same), loads what it saved and compares the graphs. An answer is [id, error or null].
+// bytes are the same), loads what it saved and compares the graphs; compiles it into a file, and runs what that holds. An answer is [id, error or null].
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
 #include "calque/op/aten/zeros.h"
+#include "calque/run/compiled_file.h"
 
 using nlohmann::json;
 
@@ -26,7 +27,7 @@ Values inputs_of(const ExportedProgram& program, const std::string& path) {
   return inputs;
 }
 
-void run(const ExportedProgram& program, const json& entry) {
+void run(const ExportedProgram& program, const json& entry, const char* outputs = "outputs") {
   const Values results = program.run_flat(inputs_of(program, entry.at("inputs")));
   NamedTensors out;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -35,7 +36,7 @@ void run(const ExportedProgram& program, const json& entry) {
     else if (results[i].kind() == Value::Kind::integer)
       out.emplace_back(std::to_string(i), full({}, results[i].to_int(), DType::int64));
   }
-  save_safetensors(entry.at("outputs").get<std::string>(), out, std::nullopt, true, SharedTensors::written_each);
+  save_safetensors(entry.at(outputs).get<std::string>(), out, std::nullopt, true, SharedTensors::written_each);
 }
 
 void save(const ExportedProgram& program, const std::string& path) {
@@ -78,6 +79,12 @@ int main(int argc, char** argv) {
     if (!program) continue;
     answer("save", [&] { save(*program, entry.at("saved")); });
     answer("run", [&] { run(*program, entry); });
+    answer("compile", [&] {
+      SaveProgramOptions options;
+      options.sync = false;
+      save_compiled_program(*load_program(entry.at("program").get<std::string>()), entry.at("compiled"), options);
+    });
+    answer("run compiled", [&] { run(*load_program(entry.at("compiled").get<std::string>()), entry, "compiled_outputs"); });
     answer("print",
            [&] { std::ofstream(entry.at("printed").get<std::string>()) << program->graph_module().print_readable(); });
   }

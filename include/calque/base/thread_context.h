@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <optional>
 #include <source_location>
@@ -23,12 +24,14 @@ namespace calque {
 // Types of the rooms above. The context holds pointers to them and does not look inside.
 class AutocastCache;
 class CompositePolicy;
+class GradNode;
 class GraphOwner;
 class HigherOrderTracer;
 class Mode;
 class ModuleObserver;
 class Recorder;
 class RegionObserver;
+class SavedTensorHooks;
 class SymObserver;
 class Value;
 struct CallSite;
@@ -46,6 +49,10 @@ struct AutocastSetting {
 
 // What can be copied and compared: between two copies lies what a piece of code has left behind.
 struct ThreadSwitches {
+  // op/autograd.h
+  bool below_autograd = false;  // what is called now is not recorded for a backward pass, or has been
+  int detect_anomaly = 0;       // 1: a pass that fails names the line of the call, 2: and NaN is a failure
+
   // op/mode.h
   int active_modes = 0;                 // modes that a call would meet now
   size_t mode_position = 0;             // modes before this one have handled the call already
@@ -148,8 +155,13 @@ class PointerList {
 };
 
 struct ThreadContext : ThreadSwitches {
-  PointerList<Mode> modes;                       // op/mode.h: ordered by slot, the newest of a slot first
-  PointerList<ModuleObserver> module_observers;  // nn/observer.h: the innermost last
+  // op/grad_node.h
+  GradNode* dying_nodes = nullptr;                             // that wait for the one that is being destroyed
+  bool nodes_die = false;                                      // one is being destroyed
+  uint64_t grad_nodes = 0;                                     // that the thread has made
+  PointerList<std::shared_ptr<SavedTensorHooks>> saved_hooks;  // op/grad_node.h: the innermost last
+  PointerList<Mode> modes;                                     // op/mode.h: ordered by slot, the newest of a slot first
+  PointerList<ModuleObserver> module_observers;                // nn/observer.h: the innermost last
 };
 static_assert(std::is_trivially_destructible_v<ThreadContext>);
 

@@ -37,6 +37,7 @@ struct ProgramStatistics {
 
 class Executor;
 class InputChecks;
+struct CompiledEntries;
 
 class ExportedProgram {
  public:
@@ -55,6 +56,7 @@ class ExportedProgram {
     std::map<std::string, int64_t> opset_version = {{"aten", 10}};
     std::vector<std::pair<std::string, std::string>> metadata;  // custom metadata of the module, JSON by key
     std::string torch_version;  // of the release that wrote the file; empty for a program made here
+    std::shared_ptr<const CompiledEntries> compiled = {};  // of a compiled file; null for other programs
     // Held by calls that write the state. Programs made from one another share the state, and so this.
     std::shared_ptr<std::mutex> state_mutex = std::make_shared<std::mutex>();
   };

@@ -53,6 +53,7 @@ struct SaveProgramOptions {
   // Structures among inputs and outputs are written as dicts and tuples, so that PyTorch needs to know no class. By default
   // for programs made here; those that came from a file keep their types.
   std::optional<bool> plain_containers = {};
+  std::shared_ptr<const CompiledEntries> compiled = {};  // of the only program: written beside it (run/compiled_file.h)
 };
 
 // The same program gives the same bytes. The file is there whole or not at all.

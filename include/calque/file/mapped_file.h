@@ -35,4 +35,8 @@ class MappedFile {
 // The path of the file that is mapped there; null when none is, or when more than a thousand are mapped. Async-signal-safe.
 const char* mapped_file_at(const void* address) noexcept;
 
+// Gives the memory of whole pages of a mapped file back to the system; they are read from the file again when they are needed. What
+// is no mapped file, or is beside one, stays as it is.
+void release_mapped(std::span<const std::byte> bytes) noexcept;
+
 }  // namespace calque

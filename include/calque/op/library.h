@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "calque/op/gradient.h"
 #include "calque/op/mode.h"
 #include "calque/op/operator.h"
 #include "calque/op/unbox.h"
@@ -38,7 +39,6 @@ namespace op_detail {
 
 // Outputs for one Meta. A Meta marked undefined gives an undefined tensor (masked-off outputs).
 Tensor allocate(const Meta& meta, bool fake);
-void mark_requires_grad(const Tensor& t);
 // What every in-place write must satisfy: same sizes, castable dtype, no internal overlap, no leaf that requires grad.
 void check_in_place(const Operator& op, const Meta& result, const Tensor& self);
 void check_writable(const Operator& op, const Tensor& self);
@@ -79,12 +79,12 @@ bool is_special(const T& x) {
 }
 
 template <class T>
-bool needs_grad(const T& x) {
+bool wants_grad(const T& x) {
   if constexpr (std::is_same_v<T, Tensor>)
-    return x.defined() && x.impl().requires_grad;
+    return x.defined() && x.impl().wants_grad();
   else if constexpr (std::is_same_v<T, TensorList>) {
     for (const Tensor& t : x)
-      if (t.defined() && t.impl().requires_grad) return true;
+      if (t.defined() && t.impl().wants_grad()) return true;
     return false;
   } else
     return false;
@@ -98,10 +98,6 @@ struct Outputs<Meta> {
   using type = Tensor;
   static constexpr size_t count = 1;
   static type make(const Meta& m, bool fake) { return allocate(m, fake); }
-  template <class F>
-  static void each(const type& t, F&& f) {
-    f(t);
-  }
 };
 template <size_t N>
 struct Outputs<std::array<Meta, N>> {
@@ -113,10 +109,6 @@ struct Outputs<std::array<Meta, N>> {
     return
         [&]<size_t... i>(std::index_sequence<i...>) { return type{allocate(m[i], fake)...}; }(std::make_index_sequence<N>{});
   }
-  template <class F>
-  static void each(const type& t, F&& f) {
-    std::apply([&](const auto&... x) { (f(x), ...); }, t);
-  }
 };
 template <>
 struct Outputs<std::vector<Meta>> {  // Tensor[]: the kernel takes the whole list
@@ -126,10 +118,6 @@ struct Outputs<std::vector<Meta>> {  // Tensor[]: the kernel takes the whole lis
     type out;
     for (const Meta& x : m) out.push_back(allocate(x, fake));
     return out;
-  }
-  template <class F>
-  static void each(const type& t, F&& f) {
-    for (const Tensor& x : t) f(x);
   }
 };
 
@@ -252,8 +240,6 @@ struct Compute {
   static Out eager(const Operator& op, A... args) {
     Out out = Outputs<M>::make(cast<M (*)(A...)>(op.rule())(args...), false);
     run_kernel(op, out, args...);
-    if (grad_enabled() && (needs_grad<std::remove_cvref_t<A>>(args) || ... || false)) [[unlikely]]
-      Outputs<M>::each(out, mark_requires_grad);
     return out;
   }
 };
@@ -344,6 +330,16 @@ class OpBuilder {
   OpBuilder& python_alias(std::string_view name, std::string_view printed = {});
   // The name of its C++ function and method, where the schema's belongs to another overload with the same C++ parameters.
   OpBuilder& cpp_name(std::string_view) { return *this; }  // for the generator of the typed operators alone
+  // The gradients of the arguments `of`, from what is `kept` (op/gradient.h). Names are separated by spaces.
+  template <class Formula>
+  OpBuilder& gradient(std::string_view of, std::string_view kept, Formula formula) {
+    if constexpr (std::is_convertible_v<Formula, Tensor (*)(const Gradients&)>)
+      return add_gradient(of, kept, formula, nullptr);
+    else
+      return add_gradient(of, kept, nullptr, formula);
+  }
+  // No result depends smoothly on an argument, or only the named ones do not: "result1".
+  OpBuilder& no_gradient(std::string_view results = "");
   // Of an overload for a tensor and a number: typed calls wrap the number and call the overload for two tensors, as Python
   // does.
   OpBuilder& wraps_numbers();
@@ -362,6 +358,9 @@ class OpBuilder {
     return ((uint64_t{1} << static_cast<unsigned>(tag)) | ... | uint64_t{0});
   }
   OpBuilder& add_tags(uint64_t tags);
+  OpBuilder& add_gradient(std::string_view of, std::string_view kept, Tensor (*one)(const Gradients&),
+                          TensorVector (*several)(const Gradients&));
+  OperatorGradient& made_gradient();
   static void add_fact(Operator& op, Tag tag);
   static void add_fact(Operator& op, PythonAlias alias);
   Operator& add_in_place(std::string_view name);
@@ -437,7 +436,7 @@ struct CallByAddress {
   Arguments at;
 
   Values box() const;
-  bool is_for_dispatch() const;  // modes are active, or an argument has no data
+  bool is_for_dispatch() const;  // modes are active, an argument has no data or wants a gradient
   Value call(const Operator& op, const CallSite& site) const;
   Tensor call_for_tensor(const Operator& op, const CallSite& site) const;
   void explain(UserError& e, const Operator& op) const;
@@ -450,7 +449,8 @@ R typed_call(const Operator& op, const CallSite& site, A... args) {
   const CallByAddress by_address{ArgumentTypes<A...>::list, at};
   const Operator& called = op.called();
   const auto eager = op_detail::cast<R (*)(const Operator&, A...)>(called.eager());
-  if (eager && !modes_active() && !(op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false)) [[likely]] {
+  if (eager && !modes_active() && !(op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false) &&
+      !(records_gradients() && (op_detail::wants_grad<std::remove_cvref_t<A>>(args) || ... || false))) [[likely]] {
     try {
       return eager(called, args...);
     } catch (UserError& e) {

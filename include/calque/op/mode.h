@@ -75,6 +75,9 @@ Value offer_content(Value content);
 // Of the outermost call being handled: the line of user code that made it.
 CallSite call_site();
 
+// Are calls on tensors that want a gradient recorded?
+inline bool records_gradients() { return thread_context().grad_enabled && !thread_context().below_autograd; }
+
 inline bool modes_active() { return thread_context().active_modes != 0; }
 
 // A call inside of another keeps that one's site.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 
 namespace calque {
 
+struct OperatorGradient;  // op/gradient.h
 namespace op_detail {
 struct Calls;  // op/library.h
 }
@@ -105,6 +107,8 @@ class Operator {
   ErasedFunction rule() const { return rule_; }
   ErasedFunction kernel() const { return kernel_; }
   const op_detail::Calls& calls() const { return *calls_; }  // of rule and kernel
+  // How gradients go back through a call; null where the stanza says nothing of it. Without formulas: no result has any.
+  const OperatorGradient* gradient() const { return base_ && !gradient_ ? base_->gradient_.get() : gradient_.get(); }
   Run run() const { return run_; }
   Write write() const { return write_; }
   // Runs with Values: the real thing, and from the shape rule alone (fake, meta and symbolic tensors).
@@ -131,6 +135,7 @@ class Operator {
   const op_detail::Calls* calls_ = nullptr;
   Run run_ = nullptr;
   Write write_ = nullptr;
+  std::shared_ptr<OperatorGradient> gradient_;
 };
 
 // "aten::add.Tensor" (or "aten.add.Tensor", "aten.relu.default"). find gives null, get throws with near names.

@@ -25,6 +25,15 @@ class StateUses {
   size_t bytes_made_ = 0;
 };
 
+class StoredWeights;
+
+// A copy of the state in the order in which a kernel reads it.
+struct PackedCopy {
+  Tensor weights;
+  bool transposed;  // the weights are [n, k], as in linear
+  Tensor packed;
+};
+
 // What a pass works on. Attributes of the module are state; those in `written` change from call to call.
 struct PassInput {
   GraphModule& module;
@@ -32,6 +41,8 @@ struct PassInput {
   std::set<std::string, std::less<>> computed =
       {};  // attributes that passes made: results, which want no gradient where none is asked for
   StateUses state = {};
+  std::shared_ptr<const StoredWeights> stored = {};  // copies that came with the program; null: none
+  std::vector<PackedCopy> packed = {};               // copies that the passes made or found
 };
 
 struct PlanPass {

@@ -44,6 +44,15 @@ class TensorExtra {
   virtual std::shared_ptr<TensorExtra> for_copy(const std::shared_ptr<TensorExtra>& self) { return self; }
 };
 
+// What autograd keeps of a tensor (op/grad_node.h). Owned by the tensor.
+class TensorHistory {
+ public:
+  virtual ~TensorHistory() = default;
+};
+
+// Under which circumstances a view was made: they decide whether it may be written where gradients are recorded.
+enum class ViewKind : uint8_t { plain, no_grad, one_of_many };
+
 class TensorImpl {
  public:
   TensorImpl(Ref<Storage> storage, const Meta& meta, SymInt offset);
@@ -68,8 +77,15 @@ class TensorImpl {
   bool is_leaf = true;
   bool wrapped_number = false;  // made from a Python-like number: weak in promotion
   bool is_view = false;
+  ViewKind view_kind = ViewKind::plain;
+  uint32_t view_version = 0;  // the storage's when `history` last said where this view comes from
+  Ref<TensorImpl> base;       // of a view that an operator made: the tensor that is none
+  std::unique_ptr<TensorHistory> history;
   std::shared_ptr<ShapeEnv> env;  // keeps symbolic sizes alive
   std::shared_ptr<TensorExtra> extra;
+
+  // A view of a tensor that wants a gradient wants one, also when it was made before.
+  bool wants_grad() const { return requires_grad || (base && base->requires_grad); }
 
  private:
   template <class>
@@ -131,7 +147,7 @@ class TensorBase {
   }
   uint32_t version() const { return impl_->storage->version(); }
 
-  bool requires_grad() const { return impl_->requires_grad; }
+  bool requires_grad() const { return impl_->wants_grad(); }
   void set_requires_grad(bool value = true) const;  // UserError for integer dtypes and non-leaves
   bool is_leaf() const { return impl_->is_leaf; }
 

@@ -4,6 +4,7 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
+#include "calque/export/compiled_entries.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
@@ -112,6 +113,7 @@ struct Pt2Archive::Impl {
     std::vector<std::pair<std::string, Value>> values;  // tensors and custom objects, in the file's order
     // Names; not told by a pickle, whose parameters are read as tensors.
     std::optional<std::set<std::string, std::less<>>> parameters;
+    std::vector<std::pair<Ref<Storage>, uint32_t>> checksums;  // of the entries that are mapped
   };
 
   Payload read_payload(const std::string& folder, const std::string& config, const std::string& legacy,
@@ -128,6 +130,8 @@ struct Pt2Archive::Impl {
           out.values.emplace_back(name, read_tensor(top + folder, info, options, symbols, storages));
           if (info.at("is_param").to_bool()) out.parameters->emplace(name);
         });
+      for (const auto& [path, storage] : storages)
+        out.checksums.emplace_back(storage, entry(top + folder + std::string(path)).crc);
       return out;
     });
   }
@@ -262,6 +266,7 @@ struct Pt2Archive::Impl {
       parts.state_dict.set(name, value.to_tensor());
     }
     parts.constants = std::move(constants.values);
+    parts.compiled = compiled_entries(model, std::move(state.checksums), std::move(constants.checksums));
 
     const Json& module = root.at("graph_module");
     parts.signature = pt2::read_signature(module.at("signature"));
@@ -296,6 +301,21 @@ struct Pt2Archive::Impl {
       if (parts.example_inputs && has_structures(*parts.example_inputs)) parts.example_inputs_pickle = e->text();
     }
     return std::make_shared<const ExportedProgram>(std::move(parts));
+  }
+
+  using Checksums = std::vector<std::pair<Ref<Storage>, uint32_t>>;
+  std::shared_ptr<const CompiledEntries> compiled_entries(const std::string& model, Checksums state,
+                                                          Checksums constants) const {
+    const std::string folder = top + pt2::compiled_folder(model);
+    const ZipEntry* plan = zip.find(folder + pt2::compiled_plan);
+    if (!plan) return nullptr;
+    auto out = std::make_shared<CompiledEntries>();
+    out->plan = plan->text();
+    while (const ZipEntry* block = zip.find(folder + pt2::compiled_block(out->blocks.size())))
+      out->blocks.push_back({block->data, owner_of(*block)});
+    out->checksums = std::move(state);
+    out->checksums.insert(out->checksums.end(), constants.begin(), constants.end());
+    return out;
   }
 
   Payload old_payload(const std::string& name, const LoadProgramOptions&) const {

@@ -21,6 +21,11 @@ namespace calque::pt2 {
 inline constexpr int schema_major = 8;
 inline constexpr int schema_minor = 20;
 
+// Entries of compiled files, which PyTorch does not look at.
+inline constexpr const char* compiled_plan = "plan.json";
+inline std::string compiled_folder(const std::string& model) { return "compiled/" + model + "/"; }
+inline std::string compiled_block(size_t number) { return "block_" + std::to_string(number); }
+
 DType dtype_from_number(const Json& number);
 int number_of(DType dtype);
 Layout layout_from_number(const Json& number);

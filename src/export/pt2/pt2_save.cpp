@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/version.h"
+#include "calque/export/compiled_entries.h"
 #include "calque/file/file_writer.h"
 #include "calque/file/pickle.h"
 #include "calque/file/zip.h"
@@ -37,6 +38,7 @@ class ArchiveWriter {
 
   void write(const Models& models) {
     for (const auto& [name, program] : models) write_program(name, *program);
+    if (options_.compiled) write_compiled(models.at(0).first, *options_.compiled);
     for (const auto& [name, content] : options_.extra_files) zip_.add("extra/" + name, content);
     zip_.add("archive_format", "pt2");
     zip_.add("archive_version", "0");
@@ -63,6 +65,12 @@ class ArchiveWriter {
     zip_.add("models/" + model + ".json",
              program_json(parts, options_.plain_containers.value_or(parts.torch_version.empty())));
     zip_.add("data/sample_inputs/" + model + ".pt", sample_inputs(parts));
+  }
+
+  void write_compiled(const std::string& model, const CompiledEntries& compiled) {
+    const std::string folder = pt2::compiled_folder(model);
+    zip_.add(folder + pt2::compiled_plan, compiled.plan);
+    for (size_t i = 0; i < compiled.blocks.size(); ++i) zip_.add(folder + pt2::compiled_block(i), compiled.blocks[i].bytes);
   }
 
   void write_state(const std::string& model, const ExportedProgram::Parts& parts) {
@@ -222,6 +230,8 @@ void check_names(const Models& models, const SaveProgramOptions& options) {
     return !name.empty() && name.find('\\') == std::string::npos && ("/" + name + "/").find("/../") == std::string::npos &&
            name[0] != '/';
   };
+  if (options.compiled && models.size() != 1)
+    throw UserError("save_program: what was compiled is written beside one program, found " + std::to_string(models.size()));
   for (const auto& [name, program] : models) {
     if (!is_plain(name) || name.find('/') != std::string::npos)
       throw UserError("save_program: '" + name + "' cannot be the name of a model");
@@ -247,7 +257,7 @@ void save_program(const ExportedProgram& program, const std::string& path, const
 }
 
 std::string serialize_program(const ExportedProgram& program, const SaveProgramOptions& options) {
-  check_names({}, options);
+  check_names({{"model", &program}}, options);
   std::string out;
   ArchiveWriter(
       [&](std::span<const std::byte> bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); },

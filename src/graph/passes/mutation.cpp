@@ -32,8 +32,11 @@ void each_written(const Node& n, F&& f) {
     if (is_in_place_name(n.target().text()) && !n.args().empty()) all(n.args()[0]);
     return;
   }
-  if (n.kind() == NodeKind::call_module) {  // it may write any of them
-    for (size_t i = 0; i < n.num_input_nodes(); ++i) f(n.input_node(i));
+  if (n.kind() == NodeKind::call_module) {
+    const GraphOwner* owner = n.graph().owner();
+    const Graph* called = owner ? owner->subgraph(n.target().text()) : nullptr;
+    if (called && !Mutations(*called).any()) return;
+    for (size_t i = 0; i < n.num_input_nodes(); ++i) f(n.input_node(i));  // it may write any of them
     return;
   }
   if (n.kind() != NodeKind::call_function) return;
@@ -75,14 +78,14 @@ void Mutations::join(uint32_t a, uint32_t b) {
   size_[a] += size_[b];
 }
 
-Mutations::Mutations(const Graph& graph)
+Mutations::Mutations(const Graph& graph, bool (*is_fresh)(const Node&))
     : parent_(graph.id_bound()), size_(graph.id_bound(), 1), written_(graph.id_bound()), regions_(graph.id_bound()) {
   std::iota(parent_.begin(), parent_.end(), 0U);
   std::vector<uint32_t> writes;
   uint32_t region = 0;
   for (const Node* n : graph.nodes()) {
     regions_[n->id()] = region;
-    const bool aliases = may_alias(*n);
+    const bool aliases = may_alias(*n) && !(is_fresh && is_fresh(*n));
     for (size_t i = 0; aliases && i < n->num_input_nodes(); ++i) join(n->id(), n->input_node(i)->id());
     const size_t before = writes.size();
     each_written(*n, [&](const Node* written) { writes.push_back(written->id()); });

@@ -9,7 +9,8 @@ namespace calque {
 
 class Mutations {
  public:
-  explicit Mutations(const Graph& graph);
+  // `is_fresh`: nodes known to share no memory with what they take, where their operator does not say so.
+  explicit Mutations(const Graph& graph, bool (*is_fresh)(const Node&) = nullptr);
   // Whether the node's tensor, or one that may share its memory, is written anywhere in the graph.
   bool is_written(const Node& n) const { return written_[find(n.id())]; }
   // Counts the writes before the node.

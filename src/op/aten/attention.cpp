@@ -266,13 +266,12 @@ Tensor attention_body(const Tensor& query, const Tensor& key, const Tensor& valu
     return std::get<0>(_scaled_dot_product_attention_math(query, key, value, additive_mask(attn_mask, query.dtype()),
                                                           dropout_p, is_causal, {}, scale, enable_gqa));
   const bool plain = !modes_active() && !query.is_fake() && !key.is_fake() && !value.is_fake() &&
-                     !(attn_mask.defined() && attn_mask.is_fake());
+                     !(attn_mask.defined() && attn_mask.is_fake()) &&
+                     !(records_gradients() && (query.requires_grad() || key.requires_grad() || value.requires_grad()));
   if (plain && attn_mask.defined() && attn_mask.dtype() == DType::bool_) {
     // The kernel reads a boolean mask as it is.
     const Tensor out = make_tensor(flash_rule(query, key, value, dropout_p, is_causal, {}, scale)[0]);
     attend(query, key, value, attn_mask, is_causal, scale, out, {});
-    if (grad_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad()))
-      op_detail::mark_requires_grad(out);
     return out;
   }
   return std::get<0>(_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal,

@@ -5,6 +5,7 @@
 #include "op/stanza.h"
 
 #include "calque/op/aten/copying.h"
+#include "calque/op/grad_node.h"
 #include "calque/op/owner.h"
 #include "calque/sym/shape_env.h"
 
@@ -61,8 +62,6 @@ Tensor detached(const Tensor& self) {
   const SymIntList strides = self.sym_strides();
   const Tensor t = make_view(self, SymInts(sizes.begin(), sizes.end()), SymInts(strides.begin(), strides.end()),
                              self.sym_storage_offset());
-  t.impl().requires_grad = false;
-  t.impl().is_leaf = true;
   t.impl().is_view = self.impl().is_view;
   return t;
 }
@@ -197,20 +196,11 @@ void register_copying(Library& aten) {
       })
       .tags(Tag::may_alias);
   aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core);
-  aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view);
+  aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view).no_gradient();
   aten.def("detach_(Tensor(a!) self) -> Tensor(a!)")
       .tags(Tag::left_whole)
-      .own(
-          [](const Tensor& self) {
-            self.impl().requires_grad = false;
-            self.impl().is_leaf = true;
-            return self;
-          },
-          [](const Tensor& self) {
-            self.impl().requires_grad = false;
-            self.impl().is_leaf = true;
-            return self;
-          });
+      .own([](const Tensor& self) { return forget_history(self); }, [](const Tensor& self) { return forget_history(self); })
+      .no_gradient();
   aten.def("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
       .composite([](const Tensor& self, bool requires_grad) -> Tensor { return self.set_requires_grad(requires_grad); });
   aten.def("lift(Tensor self) -> Tensor")

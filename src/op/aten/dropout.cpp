@@ -99,7 +99,6 @@ void native_dropout_into(const Tensor& input, double p, std::optional<bool> trai
 Two native_dropout_kernel(const Tensor& input, double p, std::optional<bool> train) {
   const Two results = make_results<false>(input);
   if (input.numel()) native_dropout_into(input, p, train, std::get<0>(results), std::get<1>(results));
-  if (grad_enabled() && input.requires_grad()) op_detail::mark_requires_grad(std::get<0>(results));
   return results;
 }
 Two native_dropout_out(const Tensor& input, double p, std::optional<bool> train, const Tensor& out, const Tensor& mask) {

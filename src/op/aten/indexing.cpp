@@ -18,22 +18,17 @@ namespace {
 using kernel::Put;
 using kernel::Selection;
 
-Tensor with_grad_of(const Tensor& self, Tensor out) {
-  if (grad_enabled() && self.requires_grad()) op_detail::mark_requires_grad(out);
-  return out;
-}
-
 // ---- index ----------------------------------------------------------------------------------------------------------
 Tensor index_fake(const Tensor& self, TensorList indices) {
   const rule::Indexed x = rule::lay_indices("index", self, indices);
-  return with_grad_of(self, make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()}, true));
+  return make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()}, true);
 }
 Tensor index_kernel(const Tensor& self, TensorList indices) {
   const rule::Indexed x = rule::lay_indices("index", self, indices);
   Tensor out = make_tensor(Meta{x.sizes, rule::selection_strides(x), self.dtype(), self.device()});
   const auto tensors = pointers(x.tensors);
   kernel::select_elements(x.self, Selection{"index", x.first, tensors, rule::plain(x.index_sizes)}, out);
-  return with_grad_of(self, std::move(out));
+  return out;
 }
 
 // ---- index_put ------------------------------------------------------------------------------------------------------

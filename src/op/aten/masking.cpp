@@ -51,7 +51,6 @@ Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {
   const Tensor where = kernel::as_mask(mask, sizes);
   Tensor out = make_tensor({kernel::count_true(where)}, self.dtype());
   kernel::masked_select(self, where, out);
-  if (grad_enabled() && self.requires_grad()) op_detail::mark_requires_grad(out);
   return out;
 }
 

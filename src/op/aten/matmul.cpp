@@ -343,8 +343,6 @@ Tensor product_at_once(const Tensor& a, const Tensor& b, bool b_is_transposed, c
   int64_t stride = p.m * p.n;
   for (size_t d = p.batch.size(); d-- > 0; stride *= p.batch[d]) p.c_batch[d] = stride;
   kernel::multiply(p);
-  if (grad_enabled() && (a.requires_grad() || b.requires_grad() || (bias.defined() && bias.requires_grad())))
-    op_detail::mark_requires_grad(out);
   return out;
 }
 

@@ -15,8 +15,6 @@ using rule::geometry;
 Tensor typed_view(const Tensor& self, const View& v, DType dtype) {
   Tensor out = make_view(self, v.sizes, v.strides, v.offset, dtype);
   if (!is_floating(dtype) && !is_complex(dtype)) {
-    out.impl().requires_grad = false;
-    out.impl().is_leaf = true;
   }
   return out;
 }

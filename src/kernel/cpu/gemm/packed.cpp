@@ -2,12 +2,18 @@
 
 #include "kernel/cpu/gemm/gemm_parts.h"
 #include "kernel/cpu/scratch.h"
+#include "kernel/cpu/simd/isa.h"
 
 namespace calque::kernel {
 
 int64_t packed_numbers(int64_t n, int64_t k) {
   const int64_t width = gemm_kernels<float>().panel_columns;
   return (n + width - 1) / width * width * k;
+}
+
+std::string packed_layout() {
+  return "float32 in panels of " + std::to_string(gemm_kernels<float>().panel_columns) + " columns, " +
+         pick<const char*>("generic", "avx2", "avx512");
 }
 
 void pack_weights(int64_t n, int64_t k, const float* b, int64_t b_row, int64_t b_col, float* packed) {

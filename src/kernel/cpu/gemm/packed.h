@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace calque::kernel {
 
@@ -13,6 +14,8 @@ struct PackedWeights {
 };
 
 int64_t packed_numbers(int64_t n, int64_t k);
+// What the order of the numbers depends on, in words: packed weights fit where these are the same.
+std::string packed_layout();
 // Strides in elements.
 void pack_weights(int64_t n, int64_t k, const float* b, int64_t b_row, int64_t b_col, float* packed);
 void multiply_packed(int64_t m, const float* a, int64_t a_row, const PackedWeights& b, const float* bias,
