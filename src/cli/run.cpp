@@ -128,6 +128,7 @@ void run_program(const RunOptions& options) {
   const Values inputs = program_inputs("run", *program, options.inputs);
   if (!options.unchecked) about_file(options.inputs, [&] { InputChecks(*program).check(inputs); });
   Values results;
+  const GradModeScope no_grad(false);
   std::optional<PlanCheck> checked;
   {
     const Progress progress("running " + options.path);

@@ -6,6 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/bind_arguments.h"
+#include "calque/op/grad_node.h"
 #include "calque/op/mode.h"
 
 namespace calque::run {
@@ -190,7 +191,8 @@ void OperatorCall::prepare(size_t i) {
 
 Value OperatorCall::run_converting(const Frame& frame) const {
   const Values values = bound(frame);
-  if (std::any_of(values.begin(), values.end(), is_without_data)) return dispatch(op_, values);
+  if (std::any_of(values.begin(), values.end(), is_without_data) || (records_gradients() && any_wants_grad(values)))
+    return dispatch(op_, values);
   UnboxedArguments unboxed(values.size());
   for (size_t i = 0; i < values.size(); ++i) unboxed.add(*types_[i], values[i]);
   return op_.write() ? Value(op_.write()(op_, unboxed.at(), false)) : op_.run()(op_, unboxed.at(), false);
