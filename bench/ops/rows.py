@@ -10,6 +10,10 @@ def tensor(*shape, dtype="float32", make="randn", **more):
     return {"shape": list(shape), "dtype": dtype, "make": make, **more}
 
 
+def values(*numbers, dtype):
+    return tensor(len(numbers), dtype=dtype, make="values", values=list(numbers))
+
+
 def ids(*shape, high):
     return tensor(*shape, dtype="int64", make="randint", high=high)
 
@@ -36,6 +40,19 @@ def products():
                     yield row("matmul", name, "aten::matmul", "torch.matmul", a, tensor(k, n, dtype=kind))
         for b, m, k, n in ((12, 128, 64, 128), (12, 128, 128, 64), (96, 64, 64, 64), (32, 1, 128, 512), (8, 512, 64, 512)):
             yield row("bmm", f"{SHORT[kind]} {b}x{m}x{k}x{n}", "aten::bmm", "torch.bmm", tensor(b, m, k, dtype=kind), tensor(b, k, n, dtype=kind))
+
+
+def experts():
+    """Rows by expert with the experts' matrices as a mixture of experts lays them; one row an expert while decoding. The second row of each
+    is what it replaces: a loop over the experts."""
+    for kind in ("float32", "bfloat16"):
+        for k, n, counts in ((1024, 2048, (0, 1, 0, 0, 1, 0, 0, 0)), (1024, 2048, (9, 1, 14, 0, 20, 6, 8, 6)), (1024, 2048, (70, 60, 40, 90, 64, 100, 50, 38)),
+                             (512, 256, (3, 0, 5, 1) * 16), (2048, 512, (128,) * 8)):
+            ends = [sum(counts[: i + 1]) for i in range(len(counts))]
+            a, matrices = tensor(ends[-1], k, dtype=kind), tensor(len(counts), n, k, dtype=kind, permute=[0, 2, 1])
+            for function in ("torch._grouped_mm", "torch:experts"):
+                name = f"{SHORT[kind]} {ends[-1]} rows, {len(counts)} of {k}x{n}" + (" beside a loop" if ":" in function else "")
+                yield row("grouped_mm", name, "aten::_grouped_mm", function, a, matrices, values(*ends, dtype="int32"))
 
 
 def attention():
@@ -154,5 +171,5 @@ def overhead():
 
 
 def all_rows():
-    for part in (overhead, products, attention, pointwise, convolutions, movement):
+    for part in (overhead, products, experts, attention, pointwise, convolutions, movement):
         yield from part()

@@ -34,7 +34,9 @@ def make_value(v):
         return v
     if "shape" not in v:
         return getattr(torch, v["name"])
-    if v["make"] == "randint":
+    if v["make"] == "values":
+        t = torch.tensor(v["values"])
+    elif v["make"] == "randint":
         t = torch.randint(v["high"], v["shape"])
     else:
         t = getattr(torch, v["make"])(v["shape"])
@@ -49,6 +51,10 @@ def make_call(spec):
     name = spec["function"]
     if name == "torch:index":
         return lambda: args[0][args[1][0]]
+    if name == "torch:experts":
+        rows, matrices, ends = args
+        counts = [b - a for a, b in zip([0, *ends.tolist()], ends.tolist())]
+        return lambda: torch.cat([part @ matrix for part, matrix in zip(rows.split(counts), matrices) if part.shape[0]])
     if name == "torch:to":
         return lambda: args[0].to(args[1])
     if name == "torch:view":

@@ -27,7 +27,10 @@ Tensor make_tensor(const Json& spec) {
   const DType wanted = dtype_from_name(spec.at("dtype").get<std::string>()).value();
   const SymInts sizes(shape.begin(), shape.end());
   const std::string make = spec.at("make");
-  Tensor t = make == "randn" ? randn(sizes) : make == "rand" ? rand(sizes) : randint(spec.at("high").get<int64_t>(), sizes);
+  Tensor t = make == "values"  ? tensor_of<int64_t>(spec.at("values").get<std::vector<int64_t>>(), shape)
+             : make == "randn" ? randn(sizes)
+             : make == "rand"  ? rand(sizes)
+                               : randint(spec.at("high").get<int64_t>(), sizes);
   t = t.to(wanted);
   if (spec.contains("permute")) t = t.permute(spec["permute"].get<std::vector<int64_t>>());
   return t;

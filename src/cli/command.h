@@ -111,6 +111,7 @@ struct ExportCommandOptions {
   bool cache = false;                         // of a model folder: keys and values among the outputs
   bool strict = false;
   bool decompose = false;
+  std::optional<size_t> loss;  // the program gets the backward pass of this output
   bool apply_fixes = false;
   bool print = false;
   bool json = false;

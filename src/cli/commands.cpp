@@ -146,6 +146,8 @@ void add_export(CLI::App& app) {
                     "of a model folder: keys and values among the outputs, where the config asks for them");
   command->add_flag("--strict", o->strict, "the form of PyTorch's strict export: the state that is used, each tensor once");
   command->add_flag("--decompose", o->decompose, "to the functional core-ATen form");
+  command->add_option("--backward", o->loss,
+                      "with the backward pass of this output (a number), the loss; implies --decompose");
   command->add_flag("--apply-fixes", o->apply_fixes,
                     "change the dynamic sizes as a constraint violation suggests, and try again");
   command->add_flag("--print", o->print, "print the program as PyTorch does");
@@ -199,7 +201,7 @@ void add_trace(CLI::App& app) {
   command->add_option("--level", o->level, "aten: operators; fx: what was written")
       ->check(one_of({"aten", "fx"}))
       ->capture_default_str();
-  command->add_option("--input-names", o->input_names,
+  command->add_option("--input-names,--inputs-names", o->input_names,
                       "of a model folder, at level fx: what the graph takes, as input_ids,attention_mask,labels");
   command->add_flag(
       "--check", o->check,

@@ -243,7 +243,8 @@ void run_export(const ExportCommandOptions& o) {
   if (o.output == "-" && (o.json || o.print))
     throw UserError("export: -o - writes the program to standard output; leave --json and --print out, or name a file");
   Exported e = exported(o);
-  if (o.decompose) e.program = e.program.run_decompositions();
+  if (o.loss) e.program = e.program.forward_backward(*o.loss);
+  if (o.decompose && !o.loss) e.program = e.program.run_decompositions();
   write(e, o.output, stays(o));
   if (o.output == "-") return;
   if (o.json) return print_json(summary_json(e, o.output));

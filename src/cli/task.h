@@ -28,7 +28,8 @@ struct TaskOptions {
 };
 
 // The texts of -p and of --file; UserError where there is none.
-std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options);
+// `beside`: what else the command takes.
+std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options, const std::string& beside = "");
 LoadOptions load_options(const TaskOptions& options);
 // A bar on standard error, on a terminal, for what takes longer than a second; nothing elsewhere.
 TaskProgress progress_bar(const std::string& what);

@@ -43,10 +43,10 @@ std::string all_of(std::istream& in) {
 
 }  // namespace
 
-std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options) {
+std::vector<std::string> texts_of(const std::string& command, const TaskOptions& options, const std::string& beside) {
   if (options.prompts.empty() == options.file.empty())
     throw UserError(command + ": give the text with -p, or a file with a text a line with --file (- is standard input)" +
-                    (options.prompts.empty() ? "" : ", and not both"));
+                    (options.prompts.empty() ? beside : ", and not both"));
   std::vector<std::string> out = options.prompts;
   for (std::string& text : out)
     if (text == "-") text = all_of(std::cin);

@@ -96,7 +96,7 @@ void write_embeddings(const std::string& path, const std::string& ending, const 
 void run_embed(const EmbedCommandOptions& o) {
   if (!o.images.empty()) return run_embed_images(o);
   const std::string ending = o.output.empty() ? "" : ending_of(o.output, {"npy", "safetensors", "jsonl"});
-  const std::vector<std::string> texts = texts_of("embed", o);
+  const std::vector<std::string> texts = texts_of("embed", o, "; a picture with --image");
   SentenceEncoderOptions options;
   options.load = load_options(o);
   options.normalize = o.normalize;
@@ -152,7 +152,7 @@ void classify_words(const ClassifyCommandOptions& o, const Classifier& classifie
 
 void run_classify(const ClassifyCommandOptions& o) {
   if (!o.images.empty() || !o.sounds.empty()) return run_classify_media(o);
-  const std::vector<std::string> lines = texts_of("classify", o);
+  const std::vector<std::string> lines = texts_of("classify", o, "; a picture with --image, a sound with --audio");
   std::vector<TextInput> texts;
   for (size_t i = 0; i < lines.size(); ++i)
     texts.push_back(o.pairs ? split_pair("classify", lines[i], i) : TextInput(lines[i]));

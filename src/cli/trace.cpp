@@ -162,8 +162,8 @@ std::shared_ptr<TracedModel> symbolic_graph(const TraceOptions& o) {
   if (!o.check) return traced;
   const ExampleSizes sizes{.batch = 3, .length = 9, .decoder_length = 6, .choices = 4};
   const TraceCheck check = check_trace(*model, *traced, sample_inputs(*model, names, sizes));
-  fmt::print(stderr, "{} outputs of graph and model beside each other, batch {}, length {}: ", check.outputs.size(),
-             sizes.batch, sizes.length);
+  fmt::print(stderr, "{} output{} of graph and model beside each other, batch {}, length {}: ", check.outputs.size(),
+             check.outputs.size() == 1 ? "" : "s", sizes.batch, sizes.length);
   fmt::print(stderr, "{}\n", check.differences.empty() ? "equal" : "different");
   for (const std::string& difference : check.differences) fmt::print(stderr, "  {}\n", difference);
   if (!check.differences.empty()) throw ExitStatus{1};

@@ -11,7 +11,7 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 #include "calque/tensor/number_text.h"

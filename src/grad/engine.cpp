@@ -34,6 +34,7 @@ bool broadcasts_to(SymIntList sizes, SymIntList wider) {
 }
 
 Tensor summed_to(const Tensor& g, SymIntList sizes) {
+  if (sizes.empty()) return g.sum();
   const SymIntList from = g.sym_sizes();
   const size_t ahead = from.size() - sizes.size();
   std::vector<int64_t> dims;

@@ -76,6 +76,7 @@ DummyInputs::DummyInputs(PretrainedModel& model, uint64_t seed)
   decoder_length = draw();
   choices.size = 0;
   if (is_of({"multiple-choice"})) choices = {draw_size(state_, 2, 5, {}), true};
+  if (model.main_input_name() == "input_values") samples = draw(10000, 20000);
 }
 
 // What is drawn is not drawn again, nor what it is with a cache in front.
@@ -98,6 +99,13 @@ int64_t DummyInputs::hidden_size() const {
   for (const char* key : {"hidden_size", "d_model", "n_embd", "dim"})
     if (const auto size = config_.optional_integer(key)) return *size;
   return config_.integer("hidden_size");  // says that it is missing
+}
+
+// Of what stands in the place of ids: what their embedding gives.
+int64_t DummyInputs::embedding_size() const {
+  Child<Embedding>* own = model_.input_embeddings();
+  if (!own) own = model_.base_model().input_embeddings();
+  return own ? (*own)->weight->size(1) : hidden_size();
 }
 
 DummySizes DummyInputs::labels(const std::string& name, DType& dtype) {
@@ -252,9 +260,10 @@ std::vector<DummyInput> DummyInputs::make(const std::string& name, const std::ve
   const DummySizes regions = shape_of(decoder_length);
   if (contains(name, "visual_feats")) return one(with(regions, {fixed(config_.integer("visual_feat_dim"))}));
   if (contains(name, "visual_pos")) return one(with(regions, {fixed(config_.integer("visual_pos_dim"))}));
-  if (contains(name, "inputs_embeds")) return one(with(ids, {fixed(hidden_size())}));
+  if (contains(name, "inputs_embeds")) return one(with(ids, {fixed(embedding_size())}));
   if (contains(name, "inputs")) return one(ids);
-  if (contains(name, "input_values")) return one({batch, draw(10000, 20000)});
+  if (contains(name, "input_values")) return one({batch, samples.size != 0 ? samples : draw(10000, 20000)});
+  if (name == "attention_mask" && samples.size != 0) return one({batch, samples}, DType::int64);
   if (contains(name, "mask")) {
     const bool has_cache = std::ranges::find(all, "past_key_values") != all.end();
     DummySizes sizes = ids;

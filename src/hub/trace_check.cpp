@@ -95,6 +95,7 @@ Kwargs sample_inputs(PretrainedModel& model, const std::vector<std::string>& nam
   dummies.length.size = sizes.length;
   dummies.decoder_length.size = sizes.decoder_length;
   if (dummies.choices.size != 0) dummies.choices.size = sizes.choices;
+  if (dummies.samples.size != 0) dummies.samples.size = given.tensor("input_values").size(1);
   const bool has_cache = std::ranges::find(names, std::string(arg::past_key_values.name)) != names.end();
   const auto valued = [&](const std::string& name, const Tensor& zeros) -> Value {
     if (name == "labels" && dummies.is_of({"ctc"}))  // characters, none of them the blank

@@ -11,7 +11,7 @@
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/reductions.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 

@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/like.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/grad_node.h"
 #include "calque/op/mode.h"
 #include "op/well_known.h"
@@ -183,6 +185,24 @@ bool attach(const Ref<GradNode>& node, const Operator& op, const OperatorGradien
   return true;
 }
 
+// Of a form that writes what depends smoothly on nothing, a comparison say: the old values play no part any more.
+const OperatorGradient& overwritten(bool has_other) {
+  static const auto zeros_for = [](const Gradients& g, std::string_view name) {
+    const Meta& m = g.meta(name);
+    return zeros(SymIntList(m.sizes), m.dtype, Layout::strided, m.device);
+  };
+  static const OperatorGradient alone{
+      {{.of = {0}, .one = [](const Gradients& g) { return zeros_like(g.grad()); }}}, 0, "OverwrittenBackward0"};
+  static const OperatorGradient with_other{{{.of = {0, 1},
+                                             .several =
+                                                 [](const Gradients& g) {
+                                                   return TensorVector{zeros_for(g, "self"), zeros_for(g, "other")};
+                                                 }}},
+                                           0,
+                                           "OverwrittenBackward1"};
+  return has_other ? with_other : alone;
+}
+
 Value call_that_writes(const Operator& op, const OperatorGradient* gradient, const Values& args) {
   const Tensor& self = args[0].to_tensor();
   check_may_write(op.name(), self);
@@ -193,7 +213,7 @@ Value call_that_writes(const Operator& op, const OperatorGradient* gradient, con
                                  [&](const Value& v) { return v.is_tensor() && v.to_tensor().is_same(self); });
   Tensor before;
   if (call->keeps_first() || keeps) {
-    const GradModeScope off(false);
+    const BelowAutograd recorded(false);
     before = self.clone();
   }
   call->keep_arguments(args, before);
@@ -213,7 +233,10 @@ Value call_with_gradient(const Operator& op, const Values& args) {
                     ": functions with out=... arguments don't support automatic differentiation, but one of the arguments "
                     "requires grad");
   const OperatorGradient* gradient = op.gradient();
-  if (gradient && gradient->formulas.empty()) return call_next(op, args);
+  if (gradient && gradient->formulas.empty()) {
+    if (!op.base() || !op.has_tag(Tag::in_place)) return call_next(op, args);
+    gradient = &overwritten(args.size() > 1 && args[1].is_tensor());
+  }
   if (op.has_tag(Tag::in_place)) return call_that_writes(op, gradient, args);
   auto* made = new OperatorNode(op, gradient, args);
   const Ref<GradNode> node(made);

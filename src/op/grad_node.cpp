@@ -170,6 +170,9 @@ std::string line_of(const CallSite& site) {
 
 }  // namespace
 
+// The same under a trace, which has a call for it, as PyTorch's traces do.
+static Tensor without_history(const Tensor& t) { return modes_active() ? t.detach() : bare(t); }
+
 SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result) : result_(result), own_result_(own_result) {
   if (!tensor.defined()) return;
   version_ = tensor.version();
@@ -178,11 +181,11 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result)
     hooks_ = *hooks[hooks.size() - 1];
     if (hooks_) {
       if (!own_result) edge_ = gradient_edge(tensor);
-      packed_ = hooks_->pack(own_result ? bare(tensor) : tensor);
+      packed_ = hooks_->pack(own_result ? without_history(tensor) : tensor);
       return;
     }
   }
-  tensor_ = own_result ? bare(tensor) : tensor;
+  tensor_ = own_result ? without_history(tensor) : tensor;
 }
 
 Tensor SavedTensor::unpack(GradNode& keeper) const {
@@ -202,7 +205,11 @@ Tensor SavedTensor::unpack(GradNode& keeper) const {
         " instead. Hint: clone() it before it is written, or write the operation without the underscore");
   }
   if (!own_result_ && !edge_) return tensor;
-  Tensor out = bare(tensor);
+  Tensor out;
+  {
+    const BelowAutograd below;
+    out = without_history(tensor);
+  }
   if (own_result_)
     set_history(out, Ref<GradNode>::share(&keeper), result_);
   else
@@ -249,13 +256,17 @@ OperatorNode::OperatorNode(const Operator& op, const OperatorGradient* gradient,
     tensors_[place].edges = static_cast<uint32_t>(tensors.size());
     for (const Tensor& t : tensors) next.push_back(gradient_edge(t));
   };
-  for (size_t i = 0; i < args.size(); ++i) tensors_[i].metas = metas_of(tensors_of(args[i]));
-  if (gradient_) {
-    for (const GradientFormula& formula : gradient_->formulas)
-      for (const uint8_t place : formula.of) add_edges(place);
-  } else {
-    for (size_t i = 0; i < args.size(); ++i) add_edges(i);
+  for (size_t i = 0; i < args.size(); ++i) {
+    tensors_[i].metas = metas_of(tensors_of(args[i]));
+    if (args[i].is_tensor()) tensors_[i].offset = args[i].to_tensor().sym_storage_offset();
   }
+  uint64_t differentiated = 0;
+  if (gradient_)
+    for (const GradientFormula& formula : gradient_->formulas)
+      for (const uint8_t place : formula.of) differentiated |= uint64_t{1} << place;
+  // In the order of the arguments, whichever order the formulas run in.
+  for (size_t i = 0; i < args.size(); ++i)
+    if (!gradient_ || in(differentiated, i)) add_edges(i);
 }
 
 std::string OperatorNode::name() const { return gradient_ ? gradient_->node_name : "NotImplemented"; }
@@ -341,9 +352,12 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
           " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
-    for (const uint8_t place : formula.of)
+    for (const uint8_t place : formula.of) {
+      // An argument that is None has no edge, but a place in what the formula gives.
+      if (tensors_[place].edges == 0 && !op_.schema().arguments[place].type.list) ++at;
       for (uint32_t i = 0; i < tensors_[place].edges && at < given.size(); ++i, ++at)
         if (wanted[tensors_[place].edge + i]) out[tensors_[place].edge + i] = std::move(given[at]);
+    }
   }
   return out;
 }
@@ -369,7 +383,9 @@ Tensor Gradients::grad_or_zeros(size_t i) const {
   const Meta& m = node_->results[i];
   static const Operator& zeros = get_operator("aten::zeros");
   Values sizes(m.sizes.begin(), m.sizes.end());
-  return call(zeros, {calque::list(std::move(sizes))}, {{"dtype", m.dtype}, {"device", m.device}}).to_tensor();
+  return call(zeros, {calque::list(std::move(sizes))},
+              {{"dtype", m.dtype}, {"layout", Layout::strided}, {"device", m.device}})
+      .to_tensor();
 }
 
 TensorVector Gradients::list(std::string_view name) const { return node_->kept(static_cast<uint8_t>(index_of(name))); }
@@ -385,6 +401,8 @@ Tensor Gradients::operator[](std::string_view name) const {
   throw InternalError("the gradient of " + node_->op_.name() + " asks for '" + std::string(name) +
                       "', which it does not keep");
 }
+
+bool Gradients::has_argument(std::string_view name) const { return node_->op_.schema().find_argument(name).has_value(); }
 
 const Value& Gradients::argument(std::string_view name) const { return node_->arguments_[index_of(name)]; }
 
@@ -415,6 +433,8 @@ const Meta& Gradients::meta(std::string_view name) const {
 }
 
 const std::vector<Meta>& Gradients::metas(std::string_view name) const { return node_->tensors_[index_of(name)].metas; }
+
+SymInt Gradients::storage_offset(std::string_view name) const { return node_->tensors_[index_of(name)].offset; }
 
 const Meta& Gradients::result_meta(size_t i) const { return node_->results[i]; }
 

@@ -284,7 +284,14 @@ OpBuilder& OpBuilder::add_gradient(std::string_view of, std::string_view kept, T
       formula.kept_results |= uint64_t{1} << *result;
     else
       formula.kept_arguments |= uint64_t{1} << place(name);
-  made_gradient().formulas.push_back(std::move(formula));
+  // By name, as PyTorch runs them: joint graphs have the same order.
+  auto& formulas = made_gradient().formulas;
+  const auto first_name = [&](const GradientFormula& f) -> const std::string& {
+    return op_->schema().arguments[f.of[0]].name;
+  };
+  const auto at = std::find_if(formulas.begin(), formulas.end(),
+                               [&](const GradientFormula& f) { return first_name(formula) < first_name(f); });
+  formulas.insert(at, std::move(formula));
   return *this;
 }
 

@@ -82,16 +82,17 @@ Value answer(const Operator& op, const Values& args) {
 Value dispatch(const Operator& op, const Values& args) {
   const ThreadContext& context = thread_context();
   const bool meets_mode = context.mode_position < context.modes.size();
-  if (records_gradients() && !(meets_mode && context.modes[context.mode_position]->slot() <= ModeSlot::autograd) &&
-      (op.gradient() || !op.is_composite()) && any_wants_grad(args))
-    return call_with_gradient(op, args);
+  const bool is_recorded = records_gradients() &&
+                           !(meets_mode && context.modes[context.mode_position]->slot() <= ModeSlot::autograd) &&
+                           any_wants_grad(args);
+  if (is_recorded && (op.gradient() || !op.is_composite())) return call_with_gradient(op, args);
   if (meets_mode) {
     Mode& mode = *context.modes[context.mode_position];
     bool is_for_mode =
         !op.is_composite() || mode.slot() < first_below_composite || (mode.slot() == ModeSlot::functional && writes_out(op));
     const CompositePolicy* policy = context.composite_policy;
     if (!is_for_mode && policy && mode.slot() < ModeSlot::fake) [[unlikely]] {
-      is_for_mode = policy->keeps_whole(op);
+      is_for_mode = !is_recorded && policy->keeps_whole(op);  // what is kept whole has no gradient
       if (!is_for_mode)
         if (auto result = policy->expand(op, args)) return *std::move(result);
     }

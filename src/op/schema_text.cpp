@@ -247,7 +247,7 @@ std::string SchemaType::str() const {
 
 std::string SchemaType::cpp_type() const {
   std::string s(entry(kind).cpp);
-  if (kind == Kind::boolean && list) return "BoolMask";
+  if (kind == Kind::boolean && list) return fixed_size == 2 ? "std::array<bool, 2>" : "BoolMask";
   if (list) {
     switch (kind) {
       case Kind::tensor: return "TensorList";

@@ -111,16 +111,20 @@ constinit const ArgumentType Argument<Generator*>::type{
     },
     nullptr};
 
-Value Argument<BoolMask>::box(const BoolMask& x) { return box_items(x); }
-constinit const ArgumentType Argument<BoolMask>::type{
-    "BoolMask", [](const void* at) { return Argument<BoolMask>::box(argument_at<BoolMask>(at)); },
-    [](const Value& v, ArgumentSlot& slot) -> const void* {
-      BoolMask mask{};
-      const Values& items = v.to_items();
-      for (size_t i = 0; i < items.size() && i < mask.size(); ++i) mask[i] = items[i].to_bool();
-      return slot.make(mask);
-    },
-    nullptr};
+#define CALQUE_MASK(TYPE, NAME)                                                                    \
+  Value Argument<TYPE>::box(const TYPE& x) { return box_items(x); }                                \
+  constinit const ArgumentType Argument<TYPE>::type{                                               \
+      NAME, [](const void* at) { return Argument<TYPE>::box(argument_at<TYPE>(at)); },             \
+      [](const Value& v, ArgumentSlot& slot) -> const void* {                                      \
+        TYPE mask{};                                                                               \
+        const Values& items = v.to_items();                                                        \
+        for (size_t i = 0; i < items.size() && i < mask.size(); ++i) mask[i] = items[i].to_bool(); \
+        return slot.make(mask);                                                                    \
+      },                                                                                           \
+      nullptr};
+CALQUE_MASK(BoolMask, "BoolMask")
+CALQUE_MASK(PairMask, "std::array<bool, 2>")
+#undef CALQUE_MASK
 
 #undef CALQUE_SIMPLE
 #undef CALQUE_OPTIONAL

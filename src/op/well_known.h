@@ -8,6 +8,7 @@ namespace calque {
 
 #define CALQUE_WELL_KNOWN_OPERATORS(X)                                  \
   X(add_scalar, "aten::add.Scalar")                                     \
+  X(alias, "aten::alias")                                               \
   X(as_strided, "aten::as_strided")                                     \
   X(assert_scalar, "aten::_assert_scalar")                              \
   X(assert_tensor_metadata, "aten::_assert_tensor_metadata")            \

@@ -20,6 +20,8 @@ const std::string* task_of(const ModelClass& one, std::span<const std::string_vi
 
 [[noreturn]] void wrong_class(const Config& config, const ModelClass& found, std::span<const std::string_view> tasks,
                               std::string_view command) {
+  // Where features alone are taken too, that is no task to look for a model by.
+  if (tasks.size() > 1 && tasks.back() == "default") tasks = tasks.first(tasks.size() - 1);
   std::vector<std::string> fitting, others;
   for (const auto& architecture : model_registry().architectures()) {
     const bool own = architecture->model_type == config.model_type();

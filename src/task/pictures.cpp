@@ -87,8 +87,8 @@ Picture Segmentation::coloured() const {
   return out;
 }
 
-PictureEncoder::PictureEncoder(std::shared_ptr<PretrainedModel> model, ImageProcessor processor, bool normalize)
-    : model_(std::move(model)), processor_(std::move(processor)), normalize_(normalize) {}
+PictureEncoder::PictureEncoder(std::shared_ptr<PretrainedModel> model, ImageProcessor processor, bool normalize, bool pools)
+    : model_(std::move(model)), processor_(std::move(processor)), normalize_(normalize), pools_(pools) {}
 
 PictureEncoder PictureEncoder::from_folder(const fs::path& folder, const LoadOptions& given, bool normalize) {
   const Config config = config_from_pretrained(folder, given);
@@ -104,7 +104,11 @@ PictureEncoder PictureEncoder::from_folder(const fs::path& folder, const LoadOpt
     else
       options.task = "default";
   }
-  return {from_pretrained(folder, options), processor_of(folder), normalize};
+  LoadedModel loaded = load_pretrained(folder, options);
+  // Checkpoints of classifiers often have no pooler; what new weights pool would be another vector each time.
+  const bool pools =
+      std::ranges::none_of(loaded.report.missing_keys, [](const std::string& key) { return key.starts_with("pooler."); });
+  return {std::move(loaded.model), processor_of(folder), normalize, pools};
 }
 
 Tensor PictureEncoder::embed(const Picture& picture) const {
@@ -113,7 +117,7 @@ Tensor PictureEncoder::embed(const Picture& picture) const {
   Tensor vector;
   if (out.has("image_embeds")) {
     vector = out["image_embeds"];
-  } else if (out.has("pooler_output")) {
+  } else if (pools_ && out.has("pooler_output")) {
     vector = out["pooler_output"].flatten(1);
   } else {
     // Tokens [1, tokens, size], or planes [1, size, height, width].

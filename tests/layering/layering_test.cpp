@@ -59,7 +59,7 @@ TEST(Layering, no_switch_over_an_enumeration_has_a_default) {
 }
 
 // Files of stanzas whose functions nearly everything calls. Each holds those functions alone: no operator is added to it.
-const std::set<std::string> called_everywhere = {"cat", "empty", "zeros"};
+const std::set<std::string> called_everywhere = {"cat", "empty", "like", "where", "zeros"};
 
 // A new operator changes its family's header and ops.h, which includes all families: who includes them is compiled again.
 TEST(Layering, an_operator_of_any_family_reaches_a_fifth_of_the_sources_at_most) {
@@ -73,9 +73,9 @@ TEST(Layering, an_operator_of_any_family_reaches_a_fifth_of_the_sources_at_most)
     const std::string family = stanzas.path().stem();
     std::set<std::string> readers = graph.readers("calque/op/aten/" + family + ".h");
     readers.insert(of_all.begin(), of_all.end());
-    if (!called_everywhere.contains(family))
-      EXPECT_LE(readers.size() * 5, graph.sources().size())
-          << family << ".h; include the families that a file calls (calque/op/aten/<family>.h), not ops.h";
+    if (called_everywhere.contains(family)) continue;
+    EXPECT_LE(readers.size() * 5, graph.sources().size())
+        << family << ".h; include the families that a file calls (calque/op/aten/<family>.h), not ops.h";
   }
 }
 

@@ -62,7 +62,7 @@ T rounded(double v) {
 
 // One float element under the pointwise policy.
 template <class T>
-bool pointwise_equal(T got, T expected, const double* reference, bool signed_zeros) {
+bool pointwise_equal(T got, T expected, const double* reference, bool signed_zeros, int64_t ulps) {
   const bool known = reference != nullptr;
   if (is_nan(got)) return is_nan(expected) || (known && std::isnan(*reference));
   const double g = as_double(got), e = as_double(expected);
@@ -72,7 +72,7 @@ bool pointwise_equal(T got, T expected, const double* reference, bool signed_zer
   if (g == e) return !signed_zeros || std::signbit(g) == std::signbit(e);
   const int64_t steps = steps_between(got, expected);
   if constexpr (sizeof(T) >= 4) {
-    if (steps <= 2) return true;
+    if (steps <= ulps) return true;
     return known && std::isfinite(*reference) && std::abs(g - *reference) <= std::abs(e - *reference);
   } else {
     if (!known || !std::isfinite(*reference)) return false;
@@ -149,13 +149,13 @@ std::optional<std::string> compare_bits(const Elements& got, const Elements& exp
 
 template <class T>
 std::optional<std::string> compare_pointwise(const Elements& got, const Elements& expected, std::string_view reference,
-                                             bool signed_zeros) {
+                                             bool signed_zeros, int64_t ulps) {
   std::optional<std::string> wrong;
   for_each_pair(got, expected, [&](int64_t i, int64_t x, int64_t y) {
     const T g = load<T>(got, x), e = load<T>(expected, y);
     double r = 0;
     if (!reference.empty()) r = load_reference(reference, i);
-    if (pointwise_equal(g, e, reference.empty() ? nullptr : &r, signed_zeros)) return true;
+    if (pointwise_equal(g, e, reference.empty() ? nullptr : &r, signed_zeros, ulps)) return true;
     wrong = fmt::format("element {}: got {}, PyTorch {} ({} ulp apart)", i, text(g), text(e), steps_between(g, e));
     if (!reference.empty()) *wrong += fmt::format(", float64 {:.17g}", r);
     return false;
@@ -274,7 +274,8 @@ std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& by
 }
 
 std::optional<std::string> compare(const Elements& got, const Elements& expected, std::string_view reference, Check check,
-                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros) {
+                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros,
+                                   int64_t ulps) {
   if (check == Check::meta) return std::nullopt;
   return dispatch(got.dtype, [&](auto tag) -> std::optional<std::string> {
     using T = typename decltype(tag)::type;
@@ -298,7 +299,7 @@ std::optional<std::string> compare(const Elements& got, const Elements& expected
     } else {
       switch (check) {
         case Check::exact: return compare_bits<T>(got, expected, signed_zeros);
-        case Check::pointwise: return compare_pointwise<T>(got, expected, reference, signed_zeros);
+        case Check::pointwise: return compare_pointwise<T>(got, expected, reference, signed_zeros, ulps);
         case Check::accumulate: return compare_accumulate<T>(got, expected, reference, id, errors);
         case Check::meta: break;
       }

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "calque/op/gradient.h"
 #include "calque/op/operator.h"
 #include "op/opcheck_support.h"
 
@@ -93,11 +94,38 @@ Report run_isolated(const std::string& op, const std::vector<Place>& places, con
   return r;
 }
 
+// How gradients go back through an operator.
+const char* way_back(const calque::Operator& op) {
+  const calque::OperatorGradient* gradient = op.gradient();
+  if (gradient) return gradient->formulas.empty() ? "none" : "formula";
+  return op.is_composite() || op.alias_of() || (op.base() && op.base()->is_composite()) ? "composite" : "missing";
+}
+
+// What is asked of the table itself. Whether anything was.
+bool print_table(bool list, bool schemas, bool gradients) {
+  if (list) {
+    std::set<std::string> names;
+    for (const calque::Operator* op : calque::all_operators()) names.insert(op->name());
+    for (const std::string& n : names) fmt::print("{}\n", n);
+    return true;
+  }
+  if (schemas) {
+    for (const calque::Operator* op : calque::all_operators()) fmt::print("{}\n", op->schema().str());
+    return true;
+  }
+  if (gradients) {
+    for (const calque::Operator* op : calque::all_operators())
+      if (!op->has_tag(calque::Tag::out)) fmt::print("{}\t{}\t{}\n", op->name(), op->family(), way_back(*op));
+    return true;
+  }
+  return false;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Runs operator cases made by PyTorch"};
   std::vector<std::string> files, ops, only;
   std::string exclusions_path, gaps_path;
-  bool list = false, schemas = false, json = false, in_process = false, no_rules = false;
+  bool list = false, schemas = false, gradients = false, json = false, in_process = false, no_rules = false;
   size_t show = 3;
   app.add_option("files", files, "case files, NAME.jsonl with NAME.bin beside it");
   app.add_option("--ops", ops, "only these operators")->delimiter(',');
@@ -107,20 +135,12 @@ int run(int argc, char** argv) {
   app.add_option("--show", show, "failures to print for each operator");
   app.add_flag("--list", list, "print the operators of Calque's table");
   app.add_flag("--schemas", schemas, "print the schema of each operator of Calque's table");
+  app.add_flag("--gradients", gradients, "print how gradients go through each operator of Calque's table");
   app.add_flag("--json", json, "the whole report as JSON");
   app.add_flag("--in-process", in_process, "no child processes (for debuggers and sanitizers)");
   app.add_flag("--no-rules", no_rules, "do not run shape rules on tensors without data");
   CLI11_PARSE(app, argc, argv);
-  if (list) {
-    std::set<std::string> names;
-    for (const calque::Operator* op : calque::all_operators()) names.insert(op->name());
-    for (const std::string& n : names) fmt::print("{}\n", n);
-    return 0;
-  }
-  if (schemas) {
-    for (const calque::Operator* op : calque::all_operators()) fmt::print("{}\n", op->schema().str());
-    return 0;
-  }
+  if (print_table(list, schemas, gradients)) return 0;
   if (files.empty()) {
     fmt::print(stderr, "opcheck: no case file given\n");
     return 2;

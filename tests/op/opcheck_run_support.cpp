@@ -22,22 +22,11 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Mismatch {
-  std::string what;
-};
-
 std::string join(const std::vector<int64_t>& v) { return fmt::format("[{}]", fmt::join(v, ", ")); }
 
 std::vector<int64_t> plain(IntList v) { return {v.begin(), v.end()}; }
 
-void flatten_json(const Json& v, std::vector<const Json*>& out) {
-  if (v.is_array())
-    for (const Json& x : v) flatten_json(x, out);
-  else
-    out.push_back(&v);
-}
-
-bool is_tensor_json(const Json& v) { return v.is_object() && v.contains("sizes"); }
+}  // namespace
 
 void expect_geometry(const Tensor& t, const Json& expected, const std::string& where) {
   const auto sizes = expected["sizes"].get<std::vector<int64_t>>();
@@ -50,6 +39,37 @@ void expect_geometry(const Tensor& t, const Json& expected, const std::string& w
     throw Mismatch{
         fmt::format("{}: strides {}, PyTorch {} (sizes {})", where, join(plain(t.strides())), join(strides), join(sizes))};
 }
+
+Elements elements_of(const Json& geometry, std::string_view bytes) {
+  Elements e;
+  e.data = bytes.data();
+  e.dtype = dtype_from_name(geometry["dtype"].get<std::string>()).value();
+  e.sizes = geometry["sizes"].get<std::vector<int64_t>>();
+  e.strides = geometry["strides"].get<std::vector<int64_t>>();
+  e.offset = geometry["offset"].get<int64_t>();
+  return e;
+}
+
+Elements elements_of(const Tensor& t) {
+  Elements e;
+  e.data = static_cast<const char*>(t.storage()->data());
+  e.dtype = t.dtype();
+  e.sizes = plain(t.sizes());
+  e.strides = plain(t.strides());
+  e.offset = t.storage_offset();
+  return e;
+}
+
+namespace {
+
+void flatten_json(const Json& v, std::vector<const Json*>& out) {
+  if (v.is_array())
+    for (const Json& x : v) flatten_json(x, out);
+  else
+    out.push_back(&v);
+}
+
+bool is_tensor_json(const Json& v) { return v.is_object() && v.contains("sizes"); }
 
 // Scalars that operators return: numbers and booleans.
 void expect_scalar(const Value& got, const Json& expected, const std::string& where) {
@@ -86,26 +106,6 @@ void expect_structure(const Value& got, const Json& expected, const std::string&
   if (items.size() != expected.size())
     throw Mismatch{fmt::format("{}: {} results, PyTorch {}", where, items.size(), expected.size())};
   for (size_t i = 0; i < items.size(); ++i) expect_structure(items[i], expected[i], fmt::format("{}[{}]", where, i));
-}
-
-Elements elements_of(const Json& geometry, std::string_view bytes) {
-  Elements e;
-  e.data = bytes.data();
-  e.dtype = dtype_from_name(geometry["dtype"].get<std::string>()).value();
-  e.sizes = geometry["sizes"].get<std::vector<int64_t>>();
-  e.strides = geometry["strides"].get<std::vector<int64_t>>();
-  e.offset = geometry["offset"].get<int64_t>();
-  return e;
-}
-
-Elements elements_of(const Tensor& t) {
-  Elements e;
-  e.data = static_cast<const char*>(t.storage()->data());
-  e.dtype = t.dtype();
-  e.sizes = plain(t.sizes());
-  e.strides = plain(t.strides());
-  e.offset = t.storage_offset();
-  return e;
 }
 
 class CaseRun {
@@ -379,6 +379,11 @@ void run_case(const CaseFile& file, const Json& entry, const Options& options, R
     return;
   }
   try {
+    if (entry.contains("wants")) {
+      run_gradient_case(file, entry, *op, report);
+      ++report.passed;
+      return;
+    }
     if (entry.contains("sym")) {
       const int64_t skipped = report.skipped;
       run_guard_case(entry, *op, report);

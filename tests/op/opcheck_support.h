@@ -104,6 +104,8 @@ Value plain_value(const nlohmann::json& v, bool tensor_wanted);
 std::string describe_call(const nlohmann::json& entry);
 // The symbolic sizes of a guard case: PyTorch's names on Calque's symbols.
 void run_guard_case(const nlohmann::json& entry, const Operator& op, Report& report);
+// Gradients, second gradients and, in float64, differences.
+void run_gradient_case(const CaseFile& file, const nlohmann::json& entry, const Operator& op, Report& report);
 
 // The tensors and other leaves of a result, in order.
 void flatten_into(const Value& value, Values& out);
@@ -121,11 +123,20 @@ struct Elements {
   int64_t offset = 0;
   int64_t numel() const;
 };
+Elements elements_of(const nlohmann::json& geometry, std::string_view bytes);
+Elements elements_of(const Tensor& t);
+
+// What is thrown where an answer is not PyTorch's.
+struct Mismatch {
+  std::string what;
+};
+void expect_geometry(const Tensor& t, const nlohmann::json& expected, const std::string& where);
 
 // Compares element by element; nothing when they agree. `reference` is float64, contiguous, or empty. Float results of
 // accumulating operators are not judged one by one but added to `errors` (except when grossly wrong).
 std::optional<std::string> compare(const Elements& got, const Elements& expected, std::string_view reference, Check check,
-                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros = true);
+                                   const std::string& id, std::map<std::string, ErrorSum>* errors, bool signed_zeros = true,
+                                   int64_t ulps = 2);
 // The same numbers in a narrower dtype, contiguous, in `bytes`; nothing when one of them does not fit it exactly.
 std::optional<Elements> narrowed(const Elements& e, DType dtype, std::string& bytes);
 

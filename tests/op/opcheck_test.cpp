@@ -33,7 +33,8 @@ class GoldenTest : public testing::Test {
     for (size_t i = 0; i < file.size(); ++i)
       if (file.operator_at(i) == op_) run_case(file, file.at(i), {}, report);
     finish(report);
-    static const auto gaps = read_gaps(test::source_folder() + "/tests/op/known_gaps.tsv");
+    const auto gaps =
+        read_gaps(test::source_folder() + "/tests/op/" + (file_ == "gradients" ? "gradient_gaps.tsv" : "known_gaps.tsv"));
     if (!report.failures.empty() && gaps.contains(op_) && gaps.at(op_).allows(report.failed(), report.cases))
       GTEST_SKIP() << "known gap: " << gaps.at(op_).what;
     for (const Failure& f : report.failures) ADD_FAILURE() << f.id << ": " << f.call << "\n" << f.what;
@@ -45,7 +46,7 @@ class GoldenTest : public testing::Test {
 
 // The tests' names come from the files, so they are registered before main looks for tests.
 const bool registered = [] {
-  for (const std::string name : {"cases", "guards", "errors"}) {
+  for (const std::string name : {"cases", "guards", "errors", "gradients"}) {
     std::map<std::string, bool> ops;
     const CaseFile& file = golden(name);
     for (size_t i = 0; i < file.size(); ++i) {

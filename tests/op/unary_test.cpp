@@ -14,6 +14,7 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/library.h"
 #include "calque/tensor/generator.h"

@@ -44,6 +44,11 @@ def calls():
         yield "aten::softplus", [t(3, 4, dtype=dtype), 2, 10], {}
         yield "aten::glu", [t(4, 6, dtype=dtype), 0], {}
     yield "aten::_euclidean_dist", [t(3, 4), t(5, 4)], {}
+    yield "aten::select_backward", [t(3, 5), [3, 4, 5], 1, 2], {}
+    yield "aten::slice_backward", [t(3, 2), [3, 7], 1, 1, 6, 3], {}
+    yield "aten::diagonal_backward", [t(2, 3), [3, 2, 4], 1, 0, 2], {}
+    yield "aten::unfold_backward", [t(3, 4, 2), [3, 5], 1, 2, 1], {}
+    yield "aten::unfold_backward", [t(2, 3, 2), [7, 3], 0, 2, 4], {}
     yield "aten::_euclidean_dist", [t(2, 3, 4), t(2, 5, 4)], {}
     yield "aten::_reshape_alias", [t(3, 4), [4, 3], [3, 1]], {}
     q, k, v = t(2, 4, 5, 8), t(2, 4, 6, 8), t(2, 4, 6, 8)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which model classes transformers has of the architectures that Calque has: those in its auto mappings and those that a family's
 module exports. Each that Calque lacks stands in model_classes.tsv with the reason; one that is missing there, or stands there and
-is not missing, fails.
+is not missing, fails; so does a class of Calque's that models.py does not compare.
 """
 
 import argparse
@@ -15,7 +15,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("CALQUE_BUILD", os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "release"))
 CALQUE = os.environ.get("CALQUE_BIN", os.path.join(BUILD, "bin", "calque"))
 
+sys.path.insert(0, HERE)
 import transformers  # noqa: E402
+import zoo_cases  # noqa: E402
 from transformers.models.auto import modeling_auto  # noqa: E402
 
 
@@ -61,6 +63,8 @@ def main():
     lacking = theirs - all_mine
     wrong = [f"{name}: Calque lacks it, and model_classes.tsv gives no reason" for name in sorted(lacking - set(reasons))]
     wrong += [f"{name}: stands in model_classes.tsv, and " + ("Calque has it" if name in all_mine else "transformers has no such class") for name in sorted(set(reasons) - lacking)]
+    compared = {cls for _, _, cls in zoo_cases.classes(os.path.join(HERE, "zoo.tsv"))}
+    wrong += [f"{name}: Calque has it, and zoo.tsv has no row of it, by which it would be compared" for name in sorted(all_mine - compared)]
     for line in wrong:
         print("FAILED", line)
     print(f"{len(theirs & all_mine)} classes of transformers {transformers.__version__}, {len(lacking)} lacking, {len(all_mine - theirs)} of other releases or parts")

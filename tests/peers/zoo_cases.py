@@ -87,7 +87,10 @@ def model(arch, cls):
     """The model, in evaluation mode; None when this transformers does not have it."""
     cls_object = getattr(transformers, cls, None)
     if cls_object is None and arch in CONFIGS:  # parts that are not exported at the top
-        cls_object = getattr(importlib.import_module(f"transformers.models.{arch}.modeling_{arch}".replace("-", "_")), cls, None)
+        try:
+            cls_object = getattr(importlib.import_module(f"transformers.models.{arch}.modeling_{arch}".replace("-", "_")), cls, None)
+        except ImportError:  # a class of a later release
+            return None
     if cls_object is None or arch not in CONFIGS:
         return None
     settings = dict(CONFIGS[arch])

@@ -117,4 +117,21 @@ TEST(MediaTasks, a_model_of_texts_is_refused_by_name) {
               HasSubstr("transcribe needs a model for ctc or speech-seq2seq"));
 }
 
+TEST(MediaTasks, match_asks_for_a_model_of_pictures_and_texts) {
+  const std::string error =
+      test::error_of([&] { PictureMatcher::from_folder(test::source_folder() + "/tests/zoo/golden/vit"); });
+  EXPECT_THAT(error, HasSubstr("match needs a model for zero-shot-image-classification, but"));
+  EXPECT_THAT(error, HasSubstr("take a model of another architecture: altclip, clip, siglip"));
+}
+
+TEST(MediaTasks, a_checkpoint_without_a_pooler_gives_the_same_vector_each_time) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"config.json", "model.safetensors"})
+    std::filesystem::copy(test::source_folder() + "/tests/zoo/golden/vit/" + name, folder.path() / name);
+  folder.write("preprocessor_config.json",
+               R"({"image_processor_type": "ViTImageProcessor", "size": {"height": 12, "width": 12}})");
+  const auto vector = [&] { return PictureEncoder::from_folder(folder.path()).embed(Picture(20, 30, 3)); };
+  EXPECT_TRUE(vector().equal(vector()));
+}
+
 }  // namespace calque::media_tasks_test

@@ -370,7 +370,7 @@ def grouped_products():
     """Of rows by expert with the experts' matrices, of columns, of what is summed over, and of each with each; factors as they lie, transposed
     and cut out of wider ones; groups of nothing; and what is refused."""
     out = []
-    for d in (torch.float32, torch.bfloat16):
+    for d in (torch.float32, torch.bfloat16, torch.float16):
         def ends(*at):
             return torch.tensor(at, dtype=torch.int32)
 
@@ -382,11 +382,89 @@ def grouped_products():
                 ([f(3, 6, 16).to(d), f(3, 16, 8).to(d)], {}), ([f(3, 6, 16).to(d), f(3, 8, 16).to(d).transpose(1, 2)], {}),
                 ([a, f(3, 8, 24).to(d), ends(2, 5, 10)], {}), ([a, matrices.transpose(-2, -1)], {}), ([a, matrices.transpose(-2, -1), ends(2, 10)], {}),
                 ([a, matrices.transpose(-2, -1), ends(2, 5, 10).long()], {}), ([f(10, 15).to(d), f(3, 15, 8).to(d), ends(2, 5, 10)], {}),
-                ([f(3, 6, 16).to(d), f(3, 16, 8).to(d), ends(2, 4, 6)], {})]
+                ([f(3, 6, 16).to(d), f(3, 16, 8).to(d), ends(2, 4, 6)], {}), ([a, f(3, 16, 8).to(d), ends(2, 0, 5, 0, 10, 0)[::2]], {}),
+                ([f(0, 16).to(d), f(3, 16, 8).to(d), ends(0, 0, 0)], {}), ([a, f(3, 16, 8).to(d), ends(2, 5, 10)], {"out_dtype": d}),
+                ([a, f(3, 16, 8).to(d), ends(2, 5, 10), f(3, 8).to(d)], {}), ([a, f(3, 16, 8).to(d), ends(2, 5, 10)], {"out_dtype": torch.float64}),
+                ([f(10, 32).to(d)[:, ::2], f(3, 16, 8).to(d), ends(2, 5, 10)], {}), ([a[0], f(3, 16, 8).to(d), ends(2, 5, 10)], {}),
+                ([a[None, None], f(3, 16, 8).to(d), ends(2, 5, 10)], {}), ([a, f(3, 16, 8).to(d), ends(2, 5, 10)[None]], {}),
+                ([a, f(3, 16, 8).double(), ends(2, 5, 10)], {}), ([a.double(), f(3, 16, 8).double(), ends(2, 5, 10)], {})]
+    return out
+
+
+def shrink_gradients():
+    return [([f(*s), f(*s), v], {}) for s in ((3, 4), (5,), (), (0, 3)) for v in (0.5, 0.0, 2)]
+
+
+def margin_gradients():
+    out = []
+    for reduction in (0, 1, 2):
+        for p in (1, 2):
+            grad = f(5) if reduction == 0 else f()
+            out.append(([grad, f(5, 4), i(4, 5), p, 1.0, f(4).abs() if p == 1 else None, reduction], {}))
+    return out
+
+
+def multilabel_gradients():
+    target = torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 0, 0, 0]])
+    flags = torch.ops.aten.multilabel_margin_loss_forward(f(3, 4), target, 0)[1]
+    return [([f(3) if r == 0 else f(), f(3, 4), target, r, flags], {}) for r in (0, 1, 2)]
+
+
+def ctc_gradients():
+    out = []
+    for lengths, targets in (((6, 6), (3, 2)), ((6, 4), (1, 3)), ((5, 3), (0, 2))):
+        probs, labels = f(6, 2, 5).log_softmax(2), i(5, 2, 3, low=1)
+        loss, alpha = torch.ops.aten._ctc_loss(probs, labels, lengths, targets, 0, True)
+        out += [([f(2), probs, labels, lengths, targets, loss, alpha, 0, zero], {}) for zero in (True, False)]
+    return out
+
+
+def weight_norm_backward():
+    out = []
+    for shape in ((3, 4), (5, 2, 3)):
+        for dim in (0, len(shape) - 1):
+            small = [n if d == dim else 1 for d, n in enumerate(shape)]
+            norms = f(*small).abs() + 0.5
+            out.append(([f(*shape), f(*shape), f(*small), norms, dim], {}))
+    return out
+
+
+def bag_backward(dense=False):
+    out = []
+    for mode in (0, 1, 2):
+        for by_frequency in (False, True) if mode < 2 else (False,):
+            for padding in (-1, 2):
+                indices, bags = i(5, 6), torch.tensor([0, 0, 1, 1, 1, 2])
+                places = i(5, 3, 4) if mode == 2 else torch.tensor([2, 3, 1])
+                sizes = torch.tensor([2, 3, 1])
+                offsets = [] if dense else [torch.tensor([0, 2, 5])]
+                rest = [by_frequency, mode] + ([] if dense else [False]) + [f(6) if mode == 0 and padding < 0 else None, padding]
+                out.append(([f(3, 4), indices, *offsets, bags, sizes, places, 5, *rest], {}))
+    return out
+
+
+def bag_weights_backward():
+    return [([f(3, 4), f(5, 4), i(5, 6), torch.tensor([0, 2, 5]), torch.tensor([0, 0, 1, 1, 1, 2]), 0, padding], {}) for padding in (-1, 2)]
+
+
+def attention_backward():
+    out = []
+    for heads, kv_heads, causal, masked in ((2, 2, False, False), (2, 2, True, False), (4, 2, False, True), (2, 2, False, True)):
+        q, k, v = f(2, 5, heads, 8).transpose(1, 2), f(2, 7, kv_heads, 8).transpose(1, 2), f(2, 7, kv_heads, 8).transpose(1, 2)
+        mask = f(5, 7) if masked else None
+        o, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask)
+        out.append(([f(2, heads, 5, 8), q, k, v, o, lse, 0.0, causal], {"attn_mask": mask} if masked else {}))
     return out
 
 
 TABLE = {
+    "aten::softshrink_backward": shrink_gradients, "aten::hardshrink_backward": shrink_gradients,
+    "aten::multi_margin_loss_backward": margin_gradients, "aten::multilabel_margin_loss_backward": multilabel_gradients,
+    "aten::_ctc_loss_backward": ctc_gradients,
+    "aten::_weight_norm_interface_backward": weight_norm_backward,
+    "aten::_embedding_bag_backward": bag_backward, "aten::_embedding_bag_dense_backward": lambda: bag_backward(True),
+    "aten::_embedding_bag_per_sample_weights_backward": bag_weights_backward,
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_backward,
     "aten::_grouped_mm": grouped_products,
     "aten::view": reshapes, "aten::reshape": reshapes, "aten::expand": expands,
     "aten::fill.Tensor": fills,

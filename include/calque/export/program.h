@@ -98,6 +98,9 @@ class ExportedProgram {
   // in terms of others. Without a table that is core ATen.
   ExportedProgram run_decompositions() const;
   ExportedProgram run_decompositions(const DecompositionTable& table) const;
+  // With the backward pass of a loss, which is the output of that number: PyTorch's _export_forward_backward. After the outputs
+  // come the gradients of all parameters and user inputs that want one. UserError where another output wants a gradient.
+  ExportedProgram forward_backward(size_t loss_index = 0) const;
   // A copy of the program, its graph changed by the passes in turn. Inputs and outputs keep their number.
   ExportedProgram transform(const std::vector<std::function<bool(GraphModule&)>>& passes) const;
 
@@ -106,6 +109,7 @@ class ExportedProgram {
   std::string str() const;  // as PyTorch prints it
 
  private:
+  ExportedProgram retraced(const DecompositionTable& table, std::optional<size_t> loss) const;
   bool writes_state() const;
   // Calls of a program that writes its state take turns while in scope; others do not wait.
   std::unique_lock<std::mutex> turn() const;

@@ -105,7 +105,7 @@ class DetectAnomaly : ContextScope<&ThreadContext::detect_anomaly> {
 class GradFunction {
  public:
   virtual ~GradFunction() = default;
-  virtual std::string name() const { return "GradFunction"; }
+  virtual std::string name() const { return "Function"; }
   virtual TensorVector forward(const TensorVector& inputs) = 0;
   // One gradient for each input; undefined ones where there is none.
   virtual TensorVector backward(const TensorVector& grad_outputs) = 0;

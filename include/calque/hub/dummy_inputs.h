@@ -42,6 +42,7 @@ class DummyInputs {
   DummyInputs(PretrainedModel& model, uint64_t seed = 0);
 
   DummySize batch, length, decoder_length, choices;  // choices.size is 0 where the class has none
+  DummySize samples = {};                            // of a class that hears raw sound; size is 0 for others
   static constexpr int64_t cache_length = 5;         // of past keys and values
 
   // Batch, choices where there are any, and length.
@@ -63,6 +64,7 @@ class DummyInputs {
   Value cache_of_a_run();
   DummySize encoded_length(int64_t left);
   int64_t hidden_size() const;
+  int64_t embedding_size() const;
 
   PretrainedModel& model_;
   const Config& config_;

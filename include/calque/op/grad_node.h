@@ -139,6 +139,7 @@ class OperatorNode final : public GradNode {
   static constexpr uint8_t first_result = 64;
   struct Argument {
     std::vector<Meta> metas;  // of a tensor one, of a list all
+    SymInt offset = 0;        // of a tensor in its storage
     uint32_t edge = 0;        // its first
     uint32_t edges = 0;
   };

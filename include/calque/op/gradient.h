@@ -44,6 +44,7 @@ class Gradients {
   // A tensor that is kept: an argument by its name, a result as "result" or "result1". Undefined where the call had None.
   Tensor operator[](std::string_view name) const;
   TensorVector list(std::string_view name) const;  // a list of tensors that is kept
+  bool has_argument(std::string_view name) const;  // in the schema: formulas serve operators that differ
   // An argument that is no tensor.
   const Value& argument(std::string_view name) const;
   int64_t integer(std::string_view name) const { return argument(name).to_int(); }
@@ -56,6 +57,7 @@ class Gradients {
   // Of a tensor argument, kept or not. Undefined (Meta::undefined) where the call had None.
   const Meta& meta(std::string_view name) const;
   const std::vector<Meta>& metas(std::string_view name) const;  // of a list of tensors
+  SymInt storage_offset(std::string_view name) const;
   const Meta& result_meta(size_t i = 0) const;
   SymIntList sizes(std::string_view name) const { return meta(name).sizes; }
   DType dtype(std::string_view name) const { return meta(name).dtype; }

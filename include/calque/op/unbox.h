@@ -3,6 +3,7 @@
 // of its arguments beside their ArgumentTypes, so that one piece of code serves all signatures.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -49,6 +50,8 @@ struct ArgumentType {
   bool (*is_symbolic)(const void* argument);                     // null: it never is
 };
 
+using PairMask = std::array<bool, 2>;  // "bool[2]"
+
 template <class T>
 struct Argument;
 
@@ -80,6 +83,7 @@ CALQUE_ARGUMENTS(ListRef<double>, ListRef<double>)
 CALQUE_ARGUMENTS(ListRef<Scalar>, ListRef<Scalar>)
 CALQUE_ARGUMENTS(TensorList, TensorList)
 CALQUE_ARGUMENT(BoolMask, const BoolMask&)
+CALQUE_ARGUMENT(PairMask, const PairMask&)
 #undef CALQUE_ARGUMENTS
 #undef CALQUE_ARGUMENT
 

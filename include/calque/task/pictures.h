@@ -56,7 +56,8 @@ class Segmenter {
   std::vector<std::string> labels_;
 };
 
-// The projected vector of a model of pictures and texts (image_embeds), else what the class pools, else the mean of the last hidden states.
+// The projected vector of a model of pictures and texts (image_embeds), else what the class pools with weights that the checkpoint has, else
+// the mean of the last hidden states.
 class PictureEncoder {
  public:
   static PictureEncoder from_folder(const std::filesystem::path& folder, const LoadOptions& options = {},
@@ -65,10 +66,10 @@ class PictureEncoder {
   PretrainedModel& model() const { return *model_; }
 
  private:
-  PictureEncoder(std::shared_ptr<PretrainedModel> model, ImageProcessor processor, bool normalize);
+  PictureEncoder(std::shared_ptr<PretrainedModel> model, ImageProcessor processor, bool normalize, bool pools);
   std::shared_ptr<PretrainedModel> model_;
   ImageProcessor processor_;
-  bool normalize_;
+  bool normalize_, pools_;
 };
 
 // How well each of several texts fits a picture: CLIP's add up to 1, SigLIP's stand each for itself.

@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/export/program.h"
+#include "calque/grad/autograd.h"
 #include "calque/graph/interpreter.h"
 #include "calque/trace/decompositions.h"
 #include "calque/trace/functional.h"
@@ -21,12 +22,15 @@ namespace {
 
 // The table with what is taken apart whatever it says: what PyTorch takes apart before its table is asked (operators whose
 // Python form stands for their gradient), and what the functional mode leaves that a functional program has no use for.
-DecompositionTable with_aliases(const DecompositionTable& table) {
+// A program with its backward pass keeps where values leave the reach of gradients, as an alias.
+DecompositionTable with_aliases(const DecompositionTable& table, bool joint) {
   DecompositionTable out = table;
   for (const auto& [op, body] : core_aten_decompositions())
     if (op->has_tag(Tag::always_apart)) out.try_emplace(op, body);
   const auto clone = [](const Values& args) -> std::optional<Value> { return args.at(0).to_tensor().clone(); };
-  const auto same = [](const Values& args) -> std::optional<Value> { return args.at(0); };
+  const auto same = [joint](const Values& args) -> std::optional<Value> {
+    return joint ? dispatch(ops().alias, {args.at(0)}) : args.at(0);
+  };
   out.try_emplace(&ops().lift_fresh_copy, clone);
   out.try_emplace(&ops().detach, same);
   // Where the program asks for a size it is read, before what follows.
@@ -95,10 +99,50 @@ void update_module_calls(std::vector<ModuleCallEntry>& calls, Graph& graph, cons
 
 struct Retraced {
   TracedGraph traced;
-  std::vector<size_t> written;  // inputs, by position
+  std::vector<size_t> written;         // inputs, by position
+  std::vector<size_t> differentiated;  // likewise: those whose gradients follow the outputs
 };
 
-Retraced retrace(const ExportedProgram& program, const DecompositionTable& table) {
+// The output that is the loss. UserError unless it is a scalar and the only output that wants a gradient.
+Tensor loss_among(const Values& outputs, size_t index) {
+  if (index >= outputs.size() || !outputs[index].is_tensor())
+    throw UserError("forward_backward: output " + std::to_string(index) + " is to be the loss, and the program has " +
+                    std::to_string(outputs.size()) + " outputs, of which that is no tensor; say which one the loss is");
+  const Tensor& loss = outputs[index].to_tensor();
+  if (!guard_or(loss.sym_numel() == 1, false))
+    throw UserError("forward_backward: the output marked as the loss (at index " + std::to_string(index) +
+                    ") must be a scalar, but it has sizes " + str(loss.sym_sizes()) + "; reduce it with sum() or mean()");
+  if (!loss.requires_grad())
+    throw UserError("forward_backward: the loss (output " + std::to_string(index) +
+                    ") depends on nothing that wants a gradient; say set_requires_grad() of parameters or inputs");
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (i != index && outputs[i].is_tensor() && outputs[i].to_tensor().requires_grad())
+      throw UserError(
+          "forward_backward: output " + std::to_string(i) +
+          " requires gradients and is not the loss, against which alone there is a backward pass; return it detached");
+  return loss;
+}
+
+// The gradients of the inputs that want one, whose positions go to `of`.
+TensorVector gradients_of(const Tensor& loss, const ExportedProgram& program, const Values& inputs,
+                          std::vector<size_t>& of) {
+  TensorVector leaves;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_tensor() || !inputs[i].to_tensor().requires_grad()) continue;
+    leaves.push_back(inputs[i].to_tensor());
+    of.push_back(i);
+  }
+  const TensorVector gradients = grad({loss}, leaves, {.allow_unused = true});
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (!gradients[i].defined()) {
+      const InputSpec& spec = program.graph_signature().input_specs[of[i]];
+      throw UserError("forward_backward: " + (spec.target.empty() ? spec.arg.name : spec.target) +
+                      " wants a gradient and the loss does not depend on it; say set_requires_grad(false) of it");
+    }
+  return gradients;
+}
+
+Retraced retrace(const ExportedProgram& program, const DecompositionTable& table, std::optional<size_t> loss) {
   const Graph& graph = program.graph();
   Values inputs;
   std::shared_ptr<FakeMode> fake;
@@ -121,6 +165,7 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
       const Tensor own = fake->from_tensor(t);
       made = fake->make_fake(own.meta());
       made.impl().env = own.impl().env ? own.impl().env : made.impl().env;
+      if (loss && t.requires_grad()) made.set_requires_grad();
     }
     v = made;
   }
@@ -131,9 +176,12 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
     Values wrapped;
     for (const Value& v : values) wrapped.push_back(mode->wrap(v));
     Values outputs;
+    TensorVector gradients;
     {
       const FunctionalScope scope(*mode);
+      const GradModeScope recorded(loss.has_value());
       outputs = Retracer(graph, &program.graph_module().as_owner(), fake->env().get(), true).run(wrapped).to_items();
+      if (loss) gradients = gradients_of(loss_among(outputs, *loss), program, wrapped, out.differentiated);
     }
     Values results;
     for (size_t i = 0; i < wrapped.size(); ++i) {
@@ -142,10 +190,12 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
       results.emplace_back(mode->unwrap(wrapped[i].to_tensor()));
     }
     for (const Value& v : outputs) results.push_back(mode->unwrap(v));
+    for (const Tensor& g : gradients) results.push_back(mode->unwrap(g));
     return tuple(std::move(results));
   };
   const CompositesByTable composites(table);
-  const CaptureScope scope({.composites = &composites, .python_bodies = true});
+  // With a backward pass PyTorch keeps no composite whole.
+  const CaptureScope scope({.composites = loss ? nullptr : &composites, .python_bodies = true});
   out.traced = make_fx_values(
       run, inputs, {.mode = TracingMode::symbolic, .decompositions = &table, .record_module_stack = true, .fake = fake});
   return out;
@@ -153,9 +203,17 @@ Retraced retrace(const ExportedProgram& program, const DecompositionTable& table
 
 }  // namespace
 
-ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& given) const {
-  const DecompositionTable table = with_aliases(given);
-  Retraced retraced = retrace(*this, table);
+ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& table) const {
+  return retraced(table, std::nullopt);
+}
+
+ExportedProgram ExportedProgram::forward_backward(size_t loss_index) const {
+  return retraced(core_aten_decompositions(), loss_index);
+}
+
+ExportedProgram ExportedProgram::retraced(const DecompositionTable& given, std::optional<size_t> loss) const {
+  const DecompositionTable table = with_aliases(given, loss.has_value());
+  Retraced retraced = retrace(*this, table, loss);
   Graph& graph = retraced.traced.graph();
   graph.eliminate_dead_code();
   const std::shared_ptr<ShapeEnv> env = retraced.traced.env;
@@ -182,10 +240,20 @@ ExportedProgram ExportedProgram::run_decompositions(const DecompositionTable& gi
   for (size_t i = 0; i < parts_.signature.output_specs.size(); ++i) {
     OutputSpec spec = parts_.signature.output_specs[i];
     spec.arg = argument_spec(outputs[retraced.written.size() + i]);
+    if (loss == i) spec.kind = OutputKind::loss_output;
     if (spec.kind == OutputKind::user_input_mutation)
       for (size_t k = 0; k < inputs.size(); ++k)
         if (parts_.signature.input_specs[k].arg.name == spec.target) spec.target = inputs[k]->name();
     parts.signature.output_specs.push_back(std::move(spec));
+  }
+  for (size_t i = 0; i < retraced.differentiated.size(); ++i) {
+    const size_t at = retraced.differentiated[i];
+    const InputSpec& of = parts_.signature.input_specs[at];
+    const ArgumentSpec arg = argument_spec(outputs[retraced.written.size() + parts_.signature.output_specs.size() + i]);
+    if (of.kind == InputKind::user_input)
+      parts.signature.output_specs.push_back({OutputKind::gradient_to_user_input, arg, inputs[at]->name()});
+    else
+      parts.signature.output_specs.push_back({OutputKind::gradient_to_parameter, arg, of.target});
   }
   const ConstantPaths no_paths;
   auto constants = lift_constants(*retraced.traced.module, parts.signature, no_paths, retraced.traced.fake.get());

@@ -6,10 +6,16 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/activation.h"
+#include "calque/op/aten/activation_backward.h"
+#include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
+#include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/elementwise/ternary.h"
 #include "kernel/cpu/elementwise/unary.h"
+#include "op/gradient/formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -190,6 +196,38 @@ std::tuple<Tensor, Tensor> log_sigmoid_forward_out(const Tensor& self, const Ten
   return {output.copy_(out), buffer.copy_(rest)};
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+Tensor clamp_gradient(const Gradients& g) {
+  const Tensor self = g["self"];
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  const bool has_min = !g.argument("min").is_none(), has_max = !g.argument("max").is_none();
+  if (!has_max) return where(self.ge(g.scalar("min")), g.grad(), zero);
+  if (!has_min) return where(self.le(g.scalar("max")), g.grad(), zero);
+  const Tensor above = self.ge(g.scalar("min"));
+  return where(above.logical_and_(self.le(g.scalar("max"))), g.grad(), zero);
+}
+
+Tensor within_limit(const Gradients& g, bool is_min) {
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  return where(is_min ? g["self"].ge(g.scalar("min")) : g["self"].le(g.scalar("max")), g.grad(), zero);
+}
+
+// Those that are to be differentiated again are written out.
+Tensor silu_gradient(const Gradients& g) {
+  const Tensor self = g["self"];
+  if (!grad_enabled()) return silu_backward(g.grad(), self);
+  const Tensor sigmoid = self.sigmoid();
+  const Tensor slope = gradient::plus(self.mul(gradient::number_minus(Scalar(1.0), sigmoid)), Scalar(1.0));
+  return g.grad().mul(sigmoid).mul(slope);
+}
+Tensor mish_gradient(const Gradients& g) {
+  const Tensor self = g["self"];
+  if (!grad_enabled()) return mish_backward(g.grad(), self);
+  const Tensor sigmoid = self.sigmoid(), tanh = self.exp().log1p().tanh();
+  const Tensor slope = tanh.add(self.mul(sigmoid).mul(gradient::number_minus(Scalar(1.0), tanh.mul(tanh))));
+  return g.grad().mul(slope);
+}
+
 }  // namespace
 
 void register_activation(Library& aten);
@@ -198,7 +236,8 @@ void register_activation(Library& aten) {
       .compute(relu_rule, plain<Unary::relu>)
       .in_place("relu_", PythonAlias{"torch.nn.functional.relu_", "torch.relu_"})
       .out("relu.out")
-      .tags(Tag::dense_out, Tag::pointwise, Tag::core);
+      .tags(Tag::dense_out, Tag::pointwise, Tag::core)
+      .gradient("self", "result", [](const Gradients& g) { return threshold_backward(g.grad(), g["result"], Scalar(0)); });
   aten.def("relu6(Tensor self) -> Tensor").python("torch.nn.functional.relu6").composite([](const Tensor& self) {
     return hardtanh(self, Scalar(0), Scalar(6));
   });
@@ -210,25 +249,29 @@ void register_activation(Library& aten) {
       .compute(rule::Named<"silu">::unary, plain<Unary::silu>)
       .in_place("silu_")
       .out("silu.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", silu_gradient);
   aten.def("mish(Tensor self) -> Tensor")
       .python("torch.nn.functional.mish")
       .compute(rule::Named<"mish">::unary, plain<Unary::mish>)
       .in_place("mish_")
       .out("mish.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", mish_gradient);
   aten.def("hardswish(Tensor self) -> Tensor")
       .python("torch.nn.functional.hardswish")
       .compute(rule::Named<"hardswish">::unary, plain<Unary::hardswish>)
       .in_place("hardswish_")
       .out("hardswish.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", [](const Gradients& g) { return hardswish_backward(g.grad(), g["self"]); });
   aten.def("hardsigmoid(Tensor self) -> Tensor")
       .python("torch.nn.functional.hardsigmoid")
       .compute(rule::Named<"hardsigmoid">::unary, plain<Unary::hardsigmoid>)
       .in_place("hardsigmoid_")
       .out("hardsigmoid.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", [](const Gradients& g) { return hardsigmoid_backward(g.grad(), g["self"]); });
   aten.def("gelu(Tensor self, *, str approximate='none') -> Tensor")
       .python("torch.nn.functional.gelu", "torch._C._nn.gelu")
       .compute([](const Tensor& self,
@@ -238,13 +281,19 @@ void register_activation(Library& aten) {
                })
       .in_place("gelu_", Tag::decomposes)
       .out("gelu.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::pointwise, Tag::core)
+      .gradient("self", "self", [](const Gradients& g) {
+        return gelu_backward(g.grad(), g["self"], g.argument("approximate").to_string());
+      });
   aten.def("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .python("torch.nn.functional.hardtanh")
       .compute(hardtanh_rule, hardtanh_kernel)
       .in_place("hardtanh_", PythonAlias{"torch.nn.functional.hardtanh_", "torch._C._nn.hardtanh_"}, Tag::decomposes)
       .out("hardtanh.out")
-      .tags(Tag::made_like_self, Tag::pointwise, Tag::core);
+      .tags(Tag::made_like_self, Tag::pointwise, Tag::core)
+      .gradient("self", "self", [](const Gradients& g) {
+        return hardtanh_backward(g.grad(), g["self"], g.scalar("min_val"), g.scalar("max_val"));
+      });
   aten.def("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
       .python("torch.nn.functional.leaky_relu")
       .compute(number_rule<"leaky_relu">,
@@ -253,19 +302,30 @@ void register_activation(Library& aten) {
                })
       .in_place("leaky_relu_", PythonAlias{"torch.nn.functional.leaky_relu_", "torch._C._nn.leaky_relu_"}, Tag::decomposes)
       .out("leaky_relu.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::pointwise, Tag::core)
+      .gradient("self", "self", [](const Gradients& g) {
+        return leaky_relu_backward(g.grad(), g["self"], g.scalar("negative_slope"), false);
+      });
   aten.def("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .python("torch.nn.functional.elu")
       .compute([](const Tensor& self, const Scalar&, const Scalar&, const Scalar&) { return rule::unary("elu", self); },
                elu_kernel)
       .in_place("elu_", PythonAlias{"torch.nn.functional.elu_", "torch._C._nn.elu_"}, Tag::decomposes)
       .out("elu.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::pointwise, Tag::core)
+      .gradient("self", "self", [](const Gradients& g) {
+        return elu_backward(g.grad(), g.scalar("alpha"), g.scalar("scale"), g.scalar("input_scale"), false, g["self"]);
+      });
   aten.def("celu(Tensor self, Scalar alpha=1.) -> Tensor")
       .compute(celu_rule, celu_kernel)
       .in_place("celu_", PythonAlias{"torch.nn.functional.celu_", "torch.celu_"})
       .out("celu.out")
-      .tags(Tag::dense_out, Tag::pointwise);
+      .tags(Tag::dense_out, Tag::pointwise)
+      .gradient("self", "self", [](const Gradients& g) {
+        return elu_backward(g.grad(), g.scalar("alpha"), Scalar(1),
+                            Scalar(1.0 / static_cast<double>(static_cast<float>(g.scalar("alpha").to_double()))), false,
+                            g["self"]);
+      });
   aten.def("selu(Tensor self) -> Tensor").composite([](const Tensor& self) {
     return elu(self, Scalar(selu_alpha), Scalar(selu_scale));
   });
@@ -279,7 +339,10 @@ void register_activation(Library& aten) {
                  kernel::activation(Activation::softplus, self.dtype(), self, {beta, threshold}, false, out);
                })
       .out("softplus.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", [](const Gradients& g) {
+        return softplus_backward(g.grad(), g["self"], g.scalar("beta"), g.scalar("threshold"));
+      });
   aten.def("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .tags(Tag::always_apart)
       .python("torch.nn.functional.softshrink", "torch._C._nn.softshrink")
@@ -288,7 +351,9 @@ void register_activation(Library& aten) {
                  kernel::activation(Activation::softshrink, self.dtype(), self, {lambd}, false, out);
                })
       .out("softshrink.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self",
+                [](const Gradients& g) { return softshrink_backward(g.grad(), g["self"], g.scalar("lambd")); });
   aten.def("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .tags(Tag::always_apart)
       .python_alias("torch.nn.functional.hardshrink", "torch.hardshrink")
@@ -297,7 +362,9 @@ void register_activation(Library& aten) {
                  kernel::activation(Activation::hardshrink, self.dtype(), self, {lambd}, true, out);
                })
       .out("hardshrink.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self",
+                [](const Gradients& g) { return hardshrink_backward(g.grad(), g["self"], g.scalar("lambd")); });
   aten.def("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
       .compute([](const Tensor& self, const Scalar&, const Scalar&) { return rule::unary("threshold", self); },
                [](const Tensor& self, const Scalar& threshold, const Scalar& value, const Tensor& out) {
@@ -305,29 +372,35 @@ void register_activation(Library& aten) {
                })
       .in_place("threshold_", PythonAlias{"torch.nn.functional.threshold_", "torch.threshold_"})
       .out("threshold.out")
-      .tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise);
+      .tags(Tag::overlap_ok, Tag::cast_out, Tag::pointwise)
+      .gradient("self", "self",
+                [](const Gradients& g) { return threshold_backward(g.grad(), g["self"], g.scalar("threshold")); });
   aten.def("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
       .compute(clamp_rule, clamp_kernel)
       .in_place("clamp_")
       .out("clamp.out")
-      .tags(Tag::pointwise, Tag::core);
+      .tags(Tag::pointwise, Tag::core)
+      .gradient("self", "self", clamp_gradient);
   aten.def("clamp_min(Tensor self, Scalar min) -> Tensor")
       .compute([](const Tensor& self, const Scalar& min) { return clamp_rule(self, min, std::nullopt); },
                [](const Tensor& self, const Scalar& min, const Tensor& out) { clamp_kernel(self, min, std::nullopt, out); })
       .in_place("clamp_min_", Tag::left_whole)
       .out("clamp_min.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", [](const Gradients& g) { return within_limit(g, true); });
   aten.def("clamp_max(Tensor self, Scalar max) -> Tensor")
       .compute([](const Tensor& self, const Scalar& max) { return clamp_rule(self, std::nullopt, max); },
                [](const Tensor& self, const Scalar& max, const Tensor& out) { clamp_kernel(self, std::nullopt, max, out); })
       .in_place("clamp_max_", Tag::left_whole)
       .out("clamp_max.out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self", "self", [](const Gradients& g) { return within_limit(g, false); });
   aten.def("glu(Tensor self, int dim=-1) -> Tensor")
       .python("torch.nn.functional.glu")
       .compute(glu_rule, glu_kernel)
       .out("glu.out")
-      .tags(Tag::cast_out, Tag::strided_out);
+      .tags(Tag::cast_out, Tag::strided_out)
+      .gradient("self", "self", [](const Gradients& g) { return glu_backward(g.grad(), g["self"], g.integer("dim")); });
   aten.def("log_sigmoid(Tensor self) -> Tensor")
       .python_alias("torch.nn.functional.logsigmoid", "torch._C._nn.log_sigmoid")
       .python("torch._C._nn.log_sigmoid")
@@ -338,12 +411,19 @@ void register_activation(Library& aten) {
           [](const Tensor& self) {
             return std::array<Meta, 2>{contiguous_like(self), contiguous_like(self)};
           },
-          kernel::log_sigmoid_forward);
+          kernel::log_sigmoid_forward)
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return log_sigmoid_backward(g.grad(), g["self"], g["result1"]); })
+      .no_gradient("result1");
   aten.def("log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))")
       .composite(log_sigmoid_forward_out);
   aten.def("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .compute(prelu_kernel_rule, kernel::prelu)
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("self weight", "self weight", [](const Gradients& g) {
+        const auto [x, w] = _prelu_kernel_backward(g.grad(), g["self"], g["weight"]);
+        return TensorVector{x, w};
+      });
   aten.def("prelu(Tensor self, Tensor weight) -> Tensor")
       .python_alias("torch.nn.functional.prelu", "torch.prelu")
       .tags(Tag::autocast_lower)

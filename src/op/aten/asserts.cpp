@@ -103,13 +103,16 @@ void register_asserts(Library& aten) {
           "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? "
           "device=None, Layout? layout=None) -> ()")
       .own(assert_metadata, assert_metadata)
-      .tags(Tag::side_effect);
+      .tags(Tag::side_effect)
+      .no_gradient();
   aten.def("_assert_async(Tensor self) -> ()")
       .own([](const Tensor&) {}, [](const Tensor& self) { assert_async(self, plain_message); })
-      .tags(Tag::side_effect);
+      .tags(Tag::side_effect)
+      .no_gradient();
   aten.def("_assert_async.msg(Tensor self, str assert_msg) -> ()")
       .own([](const Tensor&, std::string_view) {}, assert_async)
-      .tags(Tag::side_effect);
+      .tags(Tag::side_effect)
+      .no_gradient();
   aten.def("_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor")
       .own([](const Tensor&, std::string_view, const Tensor& token) { return clone(token); },
            [](const Tensor& self, std::string_view message, const Tensor& token) {

@@ -13,9 +13,11 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/attention/attention.h"
+#include "kernel/cpu/attention/attention_backward.h"
 #include "kernel/cpu/attention/attention_special.h"
 #include "kernel/cpu/dispatch_among.h"
 #include "kernel/cpu/elementwise/copy.h"
@@ -141,6 +143,59 @@ void flash_kernel(const Tensor& query, const Tensor& key, const Tensor& value, d
                   std::optional<double> scale, const Tensor& out, const Tensor& logsumexp) {
   check_fit(query, key, value, mask);
   attend(query, key, value, mask, is_causal, scale, out, logsumexp);
+}
+
+std::array<Meta, 3> flash_backward_rule(const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value,
+                                        const Tensor&, const Tensor&, double dropout_p, bool, const Tensor& mask,
+                                        std::optional<double>) {
+  const std::string op = "_scaled_dot_product_flash_attention_for_cpu_backward";
+  if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4)
+    throw UserError(op + ": Accept only 4 dims inputs shape of {B, H, T, K}, found " + str(query.sym_sizes()) + ", " +
+                    str(key.sym_sizes()) + ", " + str(value.sym_sizes()));
+  if (!is_floating(query.dtype()) || is_float8(query.dtype()))
+    throw UserError(op + ": Expected data type in FP32, FP64, BF16, FP16, but got " + std::string(name(query.dtype())) +
+                    " for query");
+  if (dropout_p != 0)
+    throw UserError(op + ": Currently do not support dropout > 0, found dropout_p " + Scalar(dropout_p).str());
+  if (mask.defined() && mask.dim() != 2 && mask.dim() != 4)
+    throw UserError(op + ": Attention mask dim in {2, 4}, found " + std::to_string(mask.dim()));
+  // Positions before heads in memory.
+  const auto like = [](const Tensor& t) {
+    Meta m = t.meta();
+    const SymInt heads = m.sizes[1], length = m.sizes[2], width = m.sizes[3];
+    m.strides = {length * heads * width, width, heads * width, 1};
+    return m;
+  };
+  return {like(query), like(key), like(value)};
+}
+void flash_backward_kernel(const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
+                           const Tensor& out, const Tensor& logsumexp, double, bool is_causal, const Tensor& mask,
+                           std::optional<double> scale, const Tensor& grad_query, const Tensor& grad_key,
+                           const Tensor& grad_value) {
+  check_fit(query, key, value, mask);
+  const auto check = [&](const char* what, const Tensor& t, IntList sizes) {
+    if (!rule::equal_sizes(t.sym_sizes(), as_sym(sizes)))
+      throw UserError(std::string("_scaled_dot_product_flash_attention_for_cpu_backward: expected ") + what + " of sizes " +
+                      str(sizes) + ", found " + str(t.sym_sizes()));
+  };
+  check("grad_out", grad_out, query.sizes());
+  check("out", out, query.sizes());
+  check("logsumexp", logsumexp, IntList(query.sizes().data(), 3));
+  for (const Tensor* t : {&grad_out, &key, &value, &out})
+    if (t->dtype() != query.dtype())
+      throw UserError("_scaled_dot_product_flash_attention_for_cpu_backward: expected tensors of query's dtype " +
+                      std::string(name(query.dtype())) + ", found " + std::string(name(t->dtype())));
+  const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
+  kernel::attention_backward(
+      {grad_out, query, key, value, out, logsumexp, mask, is_causal, factor, grad_query, grad_key, grad_value});
+}
+TensorVector of_flash(const Gradients& g) {
+  if (!g.grad().defined()) return {};
+  const Value& scale = g.argument("scale");
+  auto [query, key, value] = _scaled_dot_product_flash_attention_for_cpu_backward(
+      g.grad(), g["query"], g["key"], g["value"], g["result"], g["result1"], g.number("dropout_p"), g.flag("is_causal"),
+      g["attn_mask"], scale.is_none() ? std::nullopt : std::optional<double>(scale.to_float()));
+  return {query, key, value};
 }
 
 // ---- the choice ---------------------------------------------------------------------------------------------------
@@ -286,7 +341,15 @@ void register_attention(Library& aten) {
           "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool "
           "is_causal=False, *, Tensor? attn_mask=None, "
           "float? scale=None) -> (Tensor output, Tensor logsumexp)")
-      .compute(flash_rule, flash_kernel);
+      .compute(flash_rule, flash_kernel)
+      .gradient("query key value", "query key value attn_mask result result1", of_flash)
+      .no_gradient("result1");
+  aten.def(
+          "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+          "Tensor "
+          "out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
+          "grad_query, Tensor grad_key, Tensor grad_value)")
+      .compute(flash_backward_rule, flash_backward_kernel);
   aten.def(
           "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
           "dropout_p=0., bool is_causal=False, "

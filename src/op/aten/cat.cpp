@@ -1,5 +1,6 @@
 // cat and its other names. A quarter of all sources call it, so nothing else is here.
 #include "calque/op/aten/cat.h"
+#include "calque/op/gradient.h"
 #include "kernel/cpu/shaping/joining.h"
 #include "op/rule/joining.h"
 #include "op/stanza.h"
@@ -12,6 +13,18 @@ void cat_kernel(TensorList tensors, int64_t dim, const Tensor& out) {
   kernel::cat(pointers(tensors), rule::cat_dim("cat", tensors, dim), out);
 }
 
+TensorVector cat_gradient(const Gradients& g) {
+  TensorVector out;
+  const int64_t dim = wrap_dim(g.integer("dim"), g.grad().dim(), "cat");
+  SymInt start = 0;
+  for (const Meta& m : g.metas("tensors")) {
+    const bool is_skipped = m.sizes.size() == 1 && guard_or(m.sizes[0] == 0, false);
+    out.push_back(is_skipped ? g.grad().new_zeros({0}) : g.grad().narrow(dim, start, m.sizes[static_cast<size_t>(dim)]));
+    if (!is_skipped) start = start + m.sizes[static_cast<size_t>(dim)];
+  }
+  return out;
+}
+
 }  // namespace
 
 void register_cat(Library& aten);
@@ -20,7 +33,8 @@ void register_cat(Library& aten) {
       .tags(Tag::autocast_promote)
       .compute(cat_rule, cat_kernel)
       .out("cat.out")
-      .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core);
+      .tags(Tag::unshared_out, Tag::cast_out, Tag::strided_out, Tag::core)
+      .gradient("tensors", "", cat_gradient);
   aten.def("concat(Tensor[] tensors, int dim=0) -> Tensor")
       .composite([](TensorList tensors, int64_t dim) { return cat(tensors, dim); })
       .out("concat.out")

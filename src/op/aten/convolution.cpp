@@ -272,6 +272,59 @@ void backward_kernel(const Tensor& grad_output, const Tensor& input, const Tenso
   kernel::convolve_backward(grad_output, input, weight, shape, grad_input, grad_weight, grad_bias);
 }
 
+// ---- gradients ----------------------------------------------------------------------------------------------------
+struct ConvolutionCall {
+  SymInts stride, padding, dilation, output_padding;
+  bool transposed;
+  SymInt groups;
+
+  explicit ConvolutionCall(const Gradients& g)
+      : stride(g.sym_ints("stride")),
+        padding(g.sym_ints("padding")),
+        dilation(g.sym_ints("dilation")),
+        output_padding(g.sym_ints("output_padding")),
+        transposed(g.flag("transposed")),
+        groups(g.sym_int("groups")) {}
+
+  Tensor forward(const Tensor& input, const Tensor& weight) const {
+    return convolution(input, weight, {}, stride, padding, dilation, transposed, output_padding, groups);
+  }
+  std::tuple<Tensor, Tensor, Tensor> backward(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                              OptionalList<SymInt> bias_sizes, BoolMask mask) const {
+    return convolution_backward(grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+                                groups, mask);
+  }
+};
+TensorVector of_convolution(const Gradients& g) {
+  const Meta& bias = g.meta("bias");
+  const SymInts bias_sizes = bias.undefined ? SymInts{0} : bias.sizes;
+  auto [of_input, of_weight, of_bias] = ConvolutionCall(g).backward(g.grad(), g["input"], g["weight"], bias_sizes,
+                                                                    {g.needs("input"), g.needs("weight"), g.needs("bias")});
+  return {of_input, of_weight, of_bias};
+}
+// A convolution is linear in the input and in the weight.
+TensorVector of_convolution_backward(const Gradients& g) {
+  const ConvolutionCall call(g);
+  const Tensor &by_input = g.grad(0), &by_weight = g.grad(1), &by_bias = g.grad(2);
+  const Tensor grad = g["grad_output"], input = g["input"], weight = g["weight"];
+  TensorVector out(3);
+  const auto add = [&](const Tensor& t) { out[0] = out[0].defined() ? out[0] + t : t; };
+  if (g.needs("grad_output")) {
+    if (by_input.defined()) add(call.forward(by_input, weight));
+    if (by_weight.defined()) add(call.forward(input, by_weight));
+    if (by_bias.defined()) {
+      SymInts along(static_cast<size_t>(grad.dim()), 1);
+      along[1] = by_bias.sym_size(0);
+      add(by_bias.reshape(along).expand(grad.sym_sizes()));
+    }
+  }
+  if (g.needs("input") && by_weight.defined())
+    out[1] = std::get<0>(call.backward(grad, input, by_weight, std::nullopt, {true, false, false}));
+  if (g.needs("weight") && by_input.defined())
+    out[2] = std::get<1>(call.backward(grad, by_input, weight, std::nullopt, {false, true, false}));
+  return out;
+}
+
 // ---- the composite forms ------------------------------------------------------------------------------------------
 // Runs `body` with a batch dimension, adding and removing it for an unbatched input.
 template <class F>
@@ -352,7 +405,8 @@ void register_convolution(Library& aten) {
           "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
       .compute(convolution_rule, convolution_kernel)
       .out("convolution.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("input weight bias", "input weight", of_convolution);
   aten.def(
           "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
           "bool transposed, SymInt[] output_padding, SymInt groups, "
@@ -368,13 +422,15 @@ void register_convolution(Library& aten) {
             convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out);
           })
       .out("_convolution.out")
-      .tags(Tag::dense_out);
+      .tags(Tag::dense_out)
+      .gradient("input weight bias", "input weight", of_convolution);
   aten.def(
           "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
           "SymInt[] padding, SymInt[] dilation, bool transposed, "
           "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(backward_rule, backward_kernel)
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("grad_output input weight", "grad_output input weight", of_convolution_backward);
   aten.def(
           "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, "
           "SymInt groups) -> Tensor")

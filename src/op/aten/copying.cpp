@@ -1,4 +1,5 @@
 // Copies and conversions: copy, clone, contiguous, to, detach, lift and the reading of single values.
+#include "calque/op/aten/like.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "op/rule/factory.h"
@@ -122,7 +123,10 @@ void register_copying(Library& aten) {
   aten.def("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
       .tags(Tag::number_for_tensor)
       .mutate(copy_rule, copy_into)
-      .tags(Tag::any_device);
+      .tags(Tag::any_device)
+      .gradient("self", "",
+                [](const Gradients& g) { return zeros_like(g.grad(), {}, {}, {}, {}, MemoryFormat::contiguous); })
+      .gradient("src", "", [](const Gradients& g) { return g.grad(); });
   aten.def("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .tags(Tag::number_for_tensor)
       .compute(
@@ -138,14 +142,17 @@ void register_copying(Library& aten) {
   aten.def("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
       .compute(clone_rule, clone_kernel)
       .out("clone.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def(
           "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, bool non_blocking=False, "
           "MemoryFormat? memory_format=None) -> Tensor")
       .tags(Tag::number_for_tensor)
       .compute(to_copy_rule, to_copy_kernel)
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "",
+                [](const Gradients& g) { return g.grad().to(g.dtype("self"), Layout::strided, g.meta("self").device); });
   aten.def("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
       .python("torch.Tensor.contiguous")
       .composite([](const Tensor& self, MemoryFormat format) -> Tensor {
@@ -195,7 +202,10 @@ void register_copying(Library& aten) {
         return convert(self, other.dtype(), Layout::strided, other.device(), {}, false, false, {});
       })
       .tags(Tag::may_alias);
-  aten.def("alias(Tensor(a) self) -> Tensor(a)").view(alias_rule).tags(Tag::core);
+  aten.def("alias(Tensor(a) self) -> Tensor(a)")
+      .view(alias_rule)
+      .tags(Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("detach(Tensor(a) self) -> Tensor(a)").own(detached, detached).tags(Tag::view).no_gradient();
   aten.def("detach_(Tensor(a!) self) -> Tensor(a!)")
       .tags(Tag::left_whole)
@@ -205,16 +215,21 @@ void register_copying(Library& aten) {
       .composite([](const Tensor& self, bool requires_grad) -> Tensor { return self.set_requires_grad(requires_grad); });
   aten.def("lift(Tensor self) -> Tensor")
       .own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; })
-      .tags(Tag::lifts, Tag::may_alias);
+      .tags(Tag::lifts, Tag::may_alias)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("lift_fresh(Tensor(a) self) -> Tensor(a)")
       .own([](const Tensor& self) { return self; }, [](const Tensor& self) { return self; })
-      .tags(Tag::lifts, Tag::view);
+      .tags(Tag::lifts, Tag::view)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("lift_fresh_copy(Tensor self) -> Tensor")
       .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); },
                [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
       .out("lift_fresh_copy.out")
       .tags(Tag::lifts, Tag::dense_out);
-  aten.def("_local_scalar_dense(Tensor self) -> Scalar").own(fake_value, read_value).tags(Tag::core, Tag::data_dependent);
+  aten.def("_local_scalar_dense(Tensor self) -> Scalar")
+      .own(fake_value, read_value)
+      .tags(Tag::core, Tag::data_dependent)
+      .no_gradient();
   aten.def("item(Tensor self) -> Scalar")
       .tags(Tag::repeatable)
       .python("torch.Tensor.item")

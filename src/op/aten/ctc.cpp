@@ -1,7 +1,7 @@
 // Connectionist temporal classification loss.
 #include "calque/op/aten/ctc.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "kernel/cpu/loss/ctc.h"
 
@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "calque/op/aten/losses_backward.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -122,7 +123,14 @@ void register_ctc(Library& aten) {
           "zero_infinity=False) -> (Tensor, Tensor)")
       .compute(ctc_rule, ctc_kernel)
       .out("_ctc_loss.out")
-      .tags(Tag::dense_out);
+      .tags(Tag::dense_out)
+      .gradient("log_probs", "log_probs targets result0 result1",
+                [](const Gradients& g) {
+                  return _ctc_loss_backward(g.grad(), g["log_probs"], g["targets"], g.integers("input_lengths"),
+                                            g.integers("target_lengths"), g["result0"], g["result1"], g.integer("blank"),
+                                            g.flag("zero_infinity"));
+                })
+      .no_gradient("result1");
   aten.def(
           "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
           "bool zero_infinity=False) -> (Tensor, Tensor)")
@@ -141,7 +149,13 @@ void register_ctc(Library& aten) {
             return {make_tensor(output, true), make_tensor(alpha, true)};
           },
           ctc_by_tensors)
-      .tags(Tag::data_dependent);
+      .tags(Tag::data_dependent)
+      .gradient("log_probs", "log_probs targets input_lengths target_lengths result0 result1",
+                [](const Gradients& g) {
+                  return _ctc_loss_backward(g.grad(), g["log_probs"], g["targets"], g["input_lengths"], g["target_lengths"],
+                                            g["result0"], g["result1"], g.integer("blank"), g.flag("zero_infinity"));
+                })
+      .no_gradient("result1");
   aten.def(
           "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int "
           "reduction=1, bool zero_infinity=False) -> Tensor")

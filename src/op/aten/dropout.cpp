@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/op/aten/activation_backward.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/dropout.h"
@@ -17,6 +18,7 @@
 #include "kernel/cpu/elementwise/unary.h"
 #include "kernel/cpu/random/random.h"
 #include "kernel/cpu/random/random_fill.h"
+#include "op/gradient/formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -210,6 +212,15 @@ Tensor slopes_for(const Tensor& self, const Scalar& lower, const Scalar& upper) 
   return empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::contiguous);
 }
 
+Tensor native_dropout_gradient(const Gradients& g) {
+  const Value& train = g.argument("train");
+  const double p = g.number("p");
+  const bool drops = !train.is_none() && train.to_bool();
+  const double scale = !drops ? 1 : p == 1 ? 0 : 1 / (1 - p);
+  if (!grad_enabled()) return native_dropout_backward(g.grad(), g["result1"], scale);
+  return g.grad().mul(gradient::times(g["result1"].type_as(g.grad()), Scalar(scale)));
+}
+
 }  // namespace
 
 void register_dropout(Library& aten);
@@ -237,7 +248,8 @@ void register_dropout(Library& aten) {
       .composite(dropout_body<true, true, true>);
   aten.def("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
       .own(native_dropout_rule, native_dropout_kernel)
-      .tags(Tag::random, Tag::core);
+      .tags(Tag::random, Tag::core)
+      .gradient("input", "result1", native_dropout_gradient);
   aten.def(
           "native_dropout.out(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), "
           "Tensor(b!))")
@@ -248,17 +260,29 @@ void register_dropout(Library& aten) {
           "training=False, Generator? generator=None) -> Tensor")
       .python("torch._C._nn.rrelu_with_noise")
       .own(rrelu_with_noise_rule, rrelu_with_noise_kernel)
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("self", "self noise", [](const Gradients& g) {
+        return rrelu_with_noise_backward(g.grad(), g["self"], g["noise"], g.scalar("lower"), g.scalar("upper"),
+                                         g.flag("training"), false);
+      });
   aten.def(
           "rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
           "training=False, Generator? generator=None) -> Tensor(a!)")
       .mutate(rrelu_in_place_rule, rrelu_in_place_kernel)
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("self", "noise result", [](const Gradients& g) {
+        return rrelu_with_noise_backward(g.grad(), g["result"], g["noise"], g.scalar("lower"), g.scalar("upper"),
+                                         g.flag("training"), true);
+      });
   aten.def(
           "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, "
           "bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)")
       .own(rrelu_functional_rule, rrelu_functional_kernel)
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("self", "self noise", [](const Gradients& g) {
+        return rrelu_with_noise_backward(g.grad(), g["self"], g["noise"], g.scalar("lower"), g.scalar("upper"),
+                                         g.flag("training"), false);
+      });
   aten.def(
           "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
           "generator=None) -> Tensor")

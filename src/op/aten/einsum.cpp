@@ -568,7 +568,21 @@ void register_einsum(Library& aten) {
   aten.def(
           "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int "
           "unroll_dim=1) -> Tensor")
-      .own(trilinear_rule, trilinear);
+      .own(trilinear_rule, trilinear)
+      .gradient("i1", "i2 i3",
+                [](const Gradients& g) {
+                  return _trilinear(g.grad(), g["i2"], g["i3"], g.integers("sumdim"), g.integers("expand2"),
+                                    g.integers("expand3"), g.integers("expand1"));
+                })
+      .gradient("i2", "i1 i3",
+                [](const Gradients& g) {
+                  return _trilinear(g["i1"], g.grad(), g["i3"], g.integers("expand1"), g.integers("sumdim"),
+                                    g.integers("expand3"), g.integers("expand2"));
+                })
+      .gradient("i3", "i1 i2", [](const Gradients& g) {
+        return _trilinear(g["i1"], g["i2"], g.grad(), g.integers("expand1"), g.integers("expand2"), g.integers("sumdim"),
+                          g.integers("expand3"));
+      });
   aten.def("linalg_multi_dot(Tensor[] tensors) -> Tensor").composite(multi_dot_body).out("linalg_multi_dot.out");
   aten.def("chain_matmul(Tensor[] matrices) -> Tensor")
       .composite(

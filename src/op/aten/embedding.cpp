@@ -115,6 +115,60 @@ void bag_kernel(const Tensor& weight, const Tensor& indices, const Tensor& offse
                         offset2bag, bag_size, max_indices);
 }
 
+Meta bag_back_meta(const char* op, const Tensor& grad, const Tensor& indices, SymInt num_weights, int64_t mode) {
+  check_indices(op, indices);
+  if (grad.dim() != 2 || indices.dim() != 1)
+    throw UserError(std::string(op) + ": expected a 2-D gradient and 1-D indices, found sizes " + str(grad.sym_sizes()) +
+                    " and " + str(indices.sym_sizes()));
+  if (mode < 0 || mode > 2)
+    throw UserError(std::string(op) + ": mode must be 0 (sum), 1 (mean) or 2 (max), found " + std::to_string(mode));
+  if (!is_floating(grad.dtype()) || is_float8(grad.dtype()))
+    throw UserError(std::string(op) + ": expected a floating gradient, found " + std::string(name(grad.dtype())));
+  return rule::contiguous({num_weights, grad.sym_size(1)}, grad.dtype(), grad.device());
+}
+Meta bag_back_rule(const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                   SymInt num_weights, bool, int64_t mode, bool sparse, const Tensor&, int64_t) {
+  if (sparse)
+    throw UserError(ErrorKind::unsupported_operator,
+                    "_embedding_bag_backward: sparse gradients are not supported; pass sparse=False");
+  return bag_back_meta("_embedding_bag_backward", grad, indices, num_weights, mode);
+}
+void bag_back_kernel(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag,
+                     const Tensor& bag_size, const Tensor& maximum_indices, SymInt, bool scale_grad_by_freq, int64_t mode,
+                     bool, const Tensor& per_sample_weights, int64_t padding_idx, const Tensor& out) {
+  kernel::embedding_bag_backward({grad, indices, offsets, offset2bag, bag_size, maximum_indices, per_sample_weights,
+                                  static_cast<BagMode>(mode), scale_grad_by_freq, padding_idx},
+                                 out);
+}
+Meta bag_dense_back_rule(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor&, const Tensor&,
+                         SymInt num_weights, bool, int64_t mode, const Tensor&, int64_t) {
+  if (!check(offset2bag.sym_numel() == indices.sym_numel()))
+    throw UserError("_embedding_bag_dense_backward: expected a bag for each of " + indices.sym_numel().str() +
+                    " indices, found " + offset2bag.sym_numel().str());
+  return bag_back_meta("_embedding_bag_dense_backward", grad, indices, num_weights, mode);
+}
+void bag_dense_back_kernel(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
+                           const Tensor& maximum_indices, SymInt, bool scale_grad_by_freq, int64_t mode,
+                           const Tensor& per_sample_weights, int64_t padding_idx, const Tensor& out) {
+  kernel::embedding_bag_backward({grad, indices, offset2bag, offset2bag, bag_size, maximum_indices, per_sample_weights,
+                                  static_cast<BagMode>(mode), scale_grad_by_freq, padding_idx},
+                                 out);
+}
+Meta bag_weights_back_rule(const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor&, const Tensor&,
+                           int64_t mode, int64_t) {
+  const char* op = "_embedding_bag_per_sample_weights_backward";
+  if (mode != 0)
+    throw UserError(std::string(op) + ": per_sample_weights is supported with mode='sum' only, found mode " +
+                    std::to_string(mode));
+  bag_back_meta(op, grad, indices, weight.sym_size(0), mode);
+  return rule::contiguous({indices.sym_size(0)}, grad.dtype(), grad.device());
+}
+void bag_weights_back_kernel(const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                             const Tensor& offset2bag, int64_t, int64_t padding_idx, const Tensor& out) {
+  kernel::embedding_bag_weights_backward({grad, indices, offsets, offset2bag, {}, {}, {}, BagMode::sum, false, padding_idx},
+                                         weight, out);
+}
+
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 Four bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
          bool sparse, const Tensor& per_sample_weights, bool include_last_offset, int64_t padding_idx) {
@@ -151,13 +205,28 @@ void register_embedding(Library& aten) {
           "sparse=False) -> Tensor")
       .compute(embedding_rule, embedding_kernel)
       .out("embedding.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out)
+      .gradient("weight", "indices", [](const Gradients& g) {
+        return embedding_backward(g.grad(), g["indices"], g.sizes("weight")[0], g.sym_int("padding_idx"),
+                                  g.flag("scale_grad_by_freq"), g.flag("sparse"));
+      });
   aten.def(
           "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
           "scale_grad_by_freq) -> Tensor")
       .compute(dense_backward_rule, dense_backward_kernel)
       .out("embedding_dense_backward.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out)
+      .gradient("grad_output", "indices", [](const Gradients& g) {
+        const Tensor indices = g["indices"];
+        SymInts sizes(indices.sym_sizes().begin(), indices.sym_sizes().end());
+        const Tensor flat = indices.reshape({-1});
+        Tensor grad = g.grad().index_select(0, flat);
+        // The padding row passes nothing on.
+        if (const SymInt padding = g.sym_int("padding_idx"); guard(padding >= 0))
+          grad = grad.masked_fill(flat.eq(Scalar(padding)).unsqueeze(1), Scalar(0));
+        sizes.push_back(g.sizes("grad_output").back());
+        return grad.reshape(sizes);
+      });
   aten.def(
           "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
           "bool sparse) -> Tensor")
@@ -179,7 +248,39 @@ void register_embedding(Library& aten) {
           "include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
       .compute(bag_rule<false>, bag_kernel)
       .out("_embedding_bag.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("weight", "indices offsets per_sample_weights result1 result2 result3",
+                [](const Gradients& g) {
+                  return _embedding_bag_backward(g.grad(), g["indices"], g["offsets"], g["result1"], g["result2"],
+                                                 g["result3"], g.sizes("weight")[0], g.flag("scale_grad_by_freq"),
+                                                 g.integer("mode"), g.flag("sparse"), g["per_sample_weights"],
+                                                 g.integer("padding_idx"));
+                })
+      .gradient("per_sample_weights", "weight indices offsets result1",
+                [](const Gradients& g) {
+                  return _embedding_bag_per_sample_weights_backward(g.grad(), g["weight"], g["indices"], g["offsets"],
+                                                                    g["result1"], g.integer("mode"),
+                                                                    g.integer("padding_idx"));
+                })
+      .no_gradient("result1 result2 result3");
+  aten.def(
+          "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor "
+          "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+          "int padding_idx=-1) -> Tensor")
+      .compute(bag_back_rule, bag_back_kernel);
+  aten.def(
+          "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor "
+          "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int "
+          "padding_idx=-1) -> Tensor")
+      .compute(bag_dense_back_rule, bag_dense_back_kernel)
+      .out("_embedding_bag_dense_backward.out")
+      .tags(Tag::dense_out, Tag::strided_out);
+  aten.def(
+          "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
+          "offset2bag, int mode, int padding_idx=-1) -> Tensor")
+      .compute(bag_weights_back_rule, bag_weights_back_kernel)
+      .out("_embedding_bag_per_sample_weights_backward.out")
+      .tags(Tag::dense_out, Tag::strided_out);
   aten.def(
           "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
           "mode=0, bool sparse=False, Tensor? per_sample_weights=None, "

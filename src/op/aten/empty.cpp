@@ -72,13 +72,15 @@ void register_empty(Library& aten) {
           "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
       .compute(rule::like_of<"empty_like">,
-               [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor&) {});
+               [](const Tensor&, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor&) {})
+      .no_gradient();
   aten.def(
           "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
           "pin_memory=None) -> Tensor")
       .python("torch.Tensor.new_empty")
       .compute(rule::new_from<"new_empty">,
-               [](const Tensor&, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {});
+               [](const Tensor&, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {})
+      .no_gradient();
   aten.def(
           "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
           "Device? device=None, bool? pin_memory=None) -> Tensor")
@@ -87,7 +89,8 @@ void register_empty(Library& aten) {
           [](const Tensor& self, SymIntList size, SymIntList stride, OptDType dtype, OptLayout, OptDevice device, OptBool) {
             return strided("new_empty_strided", size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
           },
-          [](const Tensor&, SymIntList, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {});
+          [](const Tensor&, SymIntList, SymIntList, OptDType, OptLayout, OptDevice, OptBool, const Tensor&) {})
+      .no_gradient();
 }
 
 }  // namespace calque

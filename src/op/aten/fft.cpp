@@ -251,13 +251,42 @@ Tensor backward_complex(const char* op, const Tensor& self, OptSizes s, OptDims 
   return complex_transform(op, self, s, dim, norm, false);
 }
 
+// ---- gradients ----------------------------------------------------------------------------------------------------
+// The half that a real transform leaves out has no gradient.
+Tensor of_r2c(const Gradients& g) {
+  const std::vector<int64_t> dims = g.integers("dim");
+  const SymInts along(dims.begin(), dims.end());
+  const int64_t normalization = g.integer("normalization");
+  Tensor whole = g.grad();
+  if (g.flag("onesided")) {
+    const int64_t last = wrap_dim(dims.back(), g.dim("self"), "_fft_r2c");
+    SymInts sizes = whole.impl().sizes;
+    const SymInt half = sizes[static_cast<size_t>(last)], length = g.sizes("self")[static_cast<size_t>(last)];
+    if (guard(length > half)) {
+      sizes[static_cast<size_t>(last)] = length;
+      whole = g.grad().new_zeros(sizes);
+      whole.slice(last, 0, half).copy_(g.grad());
+    }
+  }
+  return _fft_c2c(whole, along, normalization, false).real();
+}
+// What stands for two frequencies counts twice.
+Tensor of_c2r(const Gradients& g) {
+  const std::vector<int64_t> dims = g.integers("dim");
+  const Tensor out = _fft_r2c(g.grad(), dims, g.integer("normalization"), true);
+  const SymInt twice = g.grad().sym_size(dims.back()) - out.sym_size(dims.back());
+  if (guard(twice > 0)) out.narrow(dims.back(), 1, twice).view_as_real().mul_(2);
+  return out;
+}
+
 }  // namespace
 
 void register_fft(Library& aten);
 void register_fft(Library& aten) {
   aten.def("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
       .compute(r2c_rule, r2c_kernel)
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", of_r2c);
   aten.def("_fft_r2c.out(Tensor self, int[] dim, int normalization, bool onesided, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, IntList dim, int64_t normalization, bool onesided, const Tensor& out) {
         return written(_fft_r2c(self, dim, normalization, onesided), out);
@@ -265,13 +294,18 @@ void register_fft(Library& aten) {
       .tags(Tag::out);
   aten.def("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor")
       .compute(c2r_rule, c2r_kernel)
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", of_c2r);
   aten.def("_fft_c2r.out(Tensor self, int[] dim, int normalization, SymInt last_dim_size, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, IntList dim, int64_t normalization, SymInt last_dim_size, const Tensor& out) {
         return written(_fft_c2r(self, dim, normalization, last_dim_size), out);
       })
       .tags(Tag::out);
-  aten.def("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor").compute(c2c_rule, c2c_kernel);
+  aten.def("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor")
+      .compute(c2c_rule, c2c_kernel)
+      .gradient("self", "", [](const Gradients& g) {
+        return _fft_c2c(g.grad(), g.sym_ints("dim"), g.integer("normalization"), !g.flag("forward"));
+      });
   aten.def("_fft_c2c.out(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out) -> Tensor(a!)")
       .composite([](const Tensor& self, SymIntList dim, int64_t normalization, bool forward, const Tensor& out) {
         return written(_fft_c2c(self, dim, normalization, forward), out);

@@ -181,6 +181,38 @@ void grid_3d_kernel(const Tensor& input, const Tensor& grid, int64_t mode, int64
                          align_corners, out);
 }
 
+template <int spatial>
+std::array<Meta, 2> grid_back_rule(const Tensor& grad, const Tensor& input, const Tensor& grid, int64_t mode,
+                                   int64_t padding, bool align_corners, PairMask mask) {
+  const Meta forward = spatial == 2 ? grid_rule(input, grid, mode, padding, align_corners)
+                                    : grid_3d_rule(input, grid, mode, padding, align_corners);
+  if (!rule::equal_sizes(grad.sym_sizes(), forward.sizes))
+    throw UserError("grid_sampler_" + std::to_string(spatial) + "d_backward: expected grad_output of sizes " +
+                    str(SymIntList(forward.sizes)) + ", found " + str(grad.sym_sizes()));
+  const auto like = [](const Tensor& t, bool wanted) {
+    Meta m = rule::contiguous_like(t, SymInts(t.sym_sizes().begin(), t.sym_sizes().end()));
+    m.undefined = !wanted;
+    return m;
+  };
+  return {like(input, mask[0]), like(grid, true)};
+}
+template <int spatial>
+void grid_back_kernel(const Tensor& grad, const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                      bool align_corners, PairMask, const Tensor& grad_input, const Tensor& grad_grid) {
+  check_modes(spatial == 2 ? "grid_sampler_2d_backward" : "grid_sampler_3d_backward", mode, padding);
+  kernel::grid_sample_backward(grad, input, grid, static_cast<kernel::GridMode>(mode),
+                               static_cast<kernel::GridPadding>(padding), align_corners, grad_input, grad_grid);
+}
+template <int spatial>
+TensorVector of_grid_sampler(const Gradients& g) {
+  const int64_t mode = g.integer("interpolation_mode"), padding = g.integer("padding_mode");
+  const bool align = g.flag("align_corners");
+  const PairMask mask{g.needs("input"), g.needs("grid")};
+  auto [input, grid] = spatial == 2 ? grid_sampler_2d_backward(g.grad(), g["input"], g["grid"], mode, padding, align, mask)
+                                    : grid_sampler_3d_backward(g.grad(), g["input"], g["grid"], mode, padding, align, mask);
+  return {input, grid};
+}
+
 // ---- weight norm --------------------------------------------------------------------------------------------------
 Tensor norm_except_dim_body(const Tensor& v, int64_t pow, int64_t dim) {
   const auto norm_over = [&](const Tensor& x, int64_t d) {
@@ -232,6 +264,41 @@ void weight_norm_kernel(const Tensor& v, const Tensor& g, int64_t dim, const Ten
   kernel::weight_norm(dense, g, dim, out, norm);
 }
 
+std::array<Meta, 2> weight_norm_back_rule(const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms,
+                                          int64_t dim) {
+  const std::string op = "_weight_norm_interface_backward: ";
+  if (dim != 0 && dim != v.dim() - 1)
+    throw UserError(op + "fused kernels can only be applied for first or last dim, found dim " + std::to_string(dim));
+  if (!rule::equal_sizes(grad.sym_sizes(), v.sym_sizes()) || !rule::equal_sizes(norms.sym_sizes(), g.sym_sizes()))
+    throw UserError(op + "expected a gradient of v's sizes " + str(v.sym_sizes()) + " and norms of g's sizes " +
+                    str(g.sym_sizes()) + ", found " + str(grad.sym_sizes()) + " and " + str(norms.sym_sizes()));
+  weight_norm_rule(v, g, dim);
+  const auto dense = [](const Tensor& t) {
+    return rule::contiguous_like(t, SymInts(t.sym_sizes().begin(), t.sym_sizes().end()));
+  };
+  return {dense(v), dense(g)};
+}
+void weight_norm_back_kernel(const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim,
+                             const Tensor& grad_v, const Tensor& grad_g) {
+  kernel::weight_norm_backward(grad, v, g, norms, dim, grad_v, grad_g);
+}
+// With operators that have gradients themselves where the pass is recorded.
+TensorVector of_weight_norm(const Gradients& g) {
+  if (!g.grad().defined()) return {};
+  const int64_t dim = g.integer("dim");
+  const Tensor v = g["v"], length = g["g"], grad = g.grad().contiguous();
+  if (!grad_enabled()) {
+    auto [of_v, of_g] = _weight_norm_interface_backward(grad, v, length, g["result1"], dim);
+    return {of_v, of_g};
+  }
+  const Tensor norm = g["result1"];  // a constant, as PyTorch has it
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < v.dim(); ++d)
+    if (d != dim) others.push_back(d);
+  const Tensor along = (grad * v).sum(others, true);
+  return {(length / norm) * (grad - v * (along / (norm * norm))), along / norm};
+}
+
 }  // namespace
 
 void register_folding(Library& aten);
@@ -240,28 +307,53 @@ void register_folding(Library& aten) {
       .python("torch._C._nn.im2col")
       .compute(im2col_rule, im2col_kernel)
       .out("im2col.out")
-      .tags(Tag::any_out, Tag::strided_out);
+      .tags(Tag::any_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        const SymIntList sizes = g.sizes("self");
+        return g.grad().col2im({sizes[sizes.size() - 2], sizes.back()}, g.integers("kernel_size"), g.integers("dilation"),
+                               g.integers("padding"), g.integers("stride"));
+      });
   aten.def(
           "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
           "-> Tensor")
       .python("torch._C._nn.col2im")
       .compute(col2im_rule, col2im_kernel)
       .out("col2im.out")
-      .tags(Tag::any_out, Tag::core, Tag::strided_out);
+      .tags(Tag::any_out, Tag::core, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return g.grad().im2col(g.integers("kernel_size"), g.integers("dilation"), g.integers("padding"),
+                               g.integers("stride"));
+      });
   aten.def(
           "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
           "Tensor")
       .tags(Tag::autocast_float32)
       .compute(grid_rule, grid_kernel)
       .out("grid_sampler_2d.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out)
+      .gradient("input grid", "input grid", of_grid_sampler<2>);
+  aten.def(
+          "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
+          "padding_mode, "
+          "bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)")
+      .compute(grid_back_rule<2>, grid_back_kernel<2>)
+      .out("grid_sampler_2d_backward.out")
+      .tags(Tag::dense_out);
   aten.def(
           "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
           "Tensor")
       .tags(Tag::autocast_float32)
       .compute(grid_3d_rule, grid_3d_kernel)
       .out("grid_sampler_3d.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("input grid", "input grid", of_grid_sampler<3>);
+  aten.def(
+          "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
+          "padding_mode, "
+          "bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)")
+      .compute(grid_back_rule<3>, grid_back_kernel<3>)
+      .out("grid_sampler_3d_backward.out")
+      .tags(Tag::dense_out);
   aten.def("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .tags(Tag::autocast_float32)
       .composite([](const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
@@ -276,6 +368,14 @@ void register_folding(Library& aten) {
   aten.def("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
       .compute(weight_norm_rule, weight_norm_kernel)
       .out("_weight_norm_interface.out")
+      .tags(Tag::dense_out)
+      .gradient("v g", "v g result1", of_weight_norm)
+      .no_gradient("result1");
+  aten.def(
+          "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> "
+          "(Tensor, Tensor)")
+      .compute(weight_norm_back_rule, weight_norm_back_kernel)
+      .out("_weight_norm_interface_backward.out")
       .tags(Tag::dense_out);
 }
 

@@ -1,4 +1,5 @@
 // Products of groups of rows (or columns, or of what is summed over) with a matrix each: what mixtures of experts are made of.
+#include "calque/op/aten/grouped.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/gemm/matmul.h"
 #include "op/stanza.h"
@@ -110,6 +111,23 @@ void grouped_kernel(const Tensor& a, const Tensor& b, const Tensor& offs, const 
   }
 }
 
+// ---- gradients ----------------------------------------------------------------------------------------------------
+// Laid out as the factor was, where its columns are contiguous.
+bool lies_by_columns(const Meta& m) {
+  const size_t n = m.sizes.size();
+  return guard_or(m.strides[n - 2] == 1, false) && guard_or(m.strides[n - 1] == m.sizes[n - 2], false);
+}
+Tensor of_grouped_left(const Gradients& g) {
+  const Tensor right = g["mat2"], offs = g["offs"];
+  if (lies_by_columns(g.meta("self"))) return _grouped_mm(right, g.grad().transpose(-2, -1), offs).transpose(-2, -1);
+  return _grouped_mm(g.grad(), right.transpose(-2, -1), offs);
+}
+Tensor of_grouped_right(const Gradients& g) {
+  const Tensor left = g["self"], offs = g["offs"];
+  if (lies_by_columns(g.meta("mat2"))) return _grouped_mm(g.grad().transpose(-2, -1), left, offs).transpose(-2, -1);
+  return _grouped_mm(left.transpose(-2, -1), g.grad(), offs);
+}
+
 }  // namespace
 
 void register_grouped(Library& aten);
@@ -117,7 +135,9 @@ void register_grouped(Library& aten) {
   aten.def(
           "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
           "Tensor")
-      .compute(grouped_rule, grouped_kernel);
+      .compute(grouped_rule, grouped_kernel)
+      .gradient("self", "mat2 offs", of_grouped_left)
+      .gradient("mat2", "self offs", of_grouped_right);
 }
 
 }  // namespace calque

@@ -1,15 +1,21 @@
 // Selection and replacement by index tensors: index, index_put, index_select, index_add, index_fill, index_copy,
 // index_reduce, take, put, take_along_dim.
-#include "op/rule/indexing.h"
+#include "op/gradient/indexing.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/indexing.h"
 #include "calque/op/aten/scatter.h"
+#include "calque/op/aten/unique.h"
 #include "calque/op/aten/view_metadata.h"
 #include "calque/op/aten/views.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/fill.h"
 #include "kernel/cpu/index/index.h"
 #include "kernel/cpu/index/scatter.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/products.h"
+#include "op/gradient/views.h"
+#include "op/rule/indexing.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -299,65 +305,103 @@ void register_indexing(Library& aten) {
       .own(index_fake, index_kernel)
       .python("torch.ops.aten.index")  // neither torch nor Tensor has it
       .out("index.Tensor_out")
-      .tags(Tag::any_device, Tag::core, Tag::allocates_own);
+      .tags(Tag::any_device, Tag::core, Tag::allocates_own)
+      .gradient("self", "indices", gradient::of_index);
   aten.def("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
       .own(index_fake, index_kernel)
-      .tags(Tag::any_device, Tag::allocates_own);
+      .tags(Tag::any_device, Tag::allocates_own)
+      .gradient("self", "indices", [](const Gradients& g) {
+        const Meta& self = g.meta("self");
+        return _unsafe_index_put(g.grad().new_zeros(self.sizes, self.dtype, Layout::strided, self.device), g.list("indices"),
+                                 g.grad(), true);
+      });
   aten.def("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
       .in_place("index_put_")
       .out("index_put.out")
-      .tags(Tag::any_device, Tag::overlap_ok, Tag::core, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::any_device, Tag::overlap_ok, Tag::core, Tag::self_in_out, Tag::strided_out, Tag::dense_out)
+      .gradient("self", "indices", gradient::of_indexed_self)
+      .gradient("values", "indices", [](const Gradients& g) { return index(g.grad(), g.list("indices")); });
   aten.def("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .compute(index_put_rule, index_put_kernel)
-      .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "indices",
+                [](const Gradients& g) {
+                  return g.flag("accumulate")
+                             ? g.grad()
+                             : _unsafe_index_put(g.grad(), g.list("indices"), gradient::zeros_of(g, "values"), false);
+                })
+      .gradient("values", "indices", [](const Gradients& g) { return _unsafe_index(g.grad(), g.list("indices")); });
   aten.def(
           "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> "
           "Tensor")
       .compute(index_put_impl_rule, index_put_impl_kernel)
       .in_place("_index_put_impl_")
       .out("_index_put_impl.out")
-      .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::any_device, Tag::self_in_out, Tag::strided_out, Tag::dense_out)
+      .gradient("self", "indices", gradient::of_indexed_self)
+      .gradient("values", "indices", [](const Gradients& g) { return index(g.grad(), g.list("indices")); });
   aten.def("index_select(Tensor self, int dim, Tensor index) -> Tensor")
       .compute(index_select_rule, index_select_kernel)
       .out("index_select.out")
-      .tags(Tag::unshared_out, Tag::core, Tag::strided_out);
+      .tags(Tag::unshared_out, Tag::core, Tag::strided_out)
+      .gradient("self", "index", gradient::of_index_select);
   aten.def("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
       .compute(index_add_rule, index_add_kernel)
       .in_place("index_add_")
       .out("index_add.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); })
+      .gradient("source", "index source",
+                [](const Gradients& g) { return gradient::maybe_times(gradient::of_index_source(g), g.scalar("alpha")); });
   aten.def("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .tags(Tag::autocast_promote)
       .compute(index_copy_rule, index_copy_kernel)
       .in_place("index_copy_")
       .out("index_copy.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "index",
+                [](const Gradients& g) { return g.grad().index_fill(g.integer("dim"), g["index"], Scalar(0)); })
+      .gradient("source", "index source", gradient::of_index_source);
   aten.def(
           "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
       .compute(index_reduce_rule, index_reduce_kernel)
       .in_place("index_reduce_")
       .out("index_reduce.out")
-      .tags(Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::self_in_out, Tag::strided_out)
+      .gradient("self source", "self index source result", gradient::of_index_reduce);
   aten.def("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .compute(index_fill_rule<Scalar>, index_fill_kernel<Scalar>)
       .in_place("index_fill_.int_Scalar")
       .out("index_fill.int_Scalar_out")
-      .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out)
+      .gradient("self", "index",
+                [](const Gradients& g) { return g.grad().index_fill(g.integer("dim"), g["index"], Scalar(0)); });
   aten.def("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
       .compute(index_fill_rule<Tensor>, index_fill_kernel<Tensor>)
       .in_place("index_fill_.int_Tensor")
       .out("index_fill.int_Tensor_out")
-      .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::overlap_ok, Tag::self_in_out, Tag::strided_out, Tag::dense_out)
+      .gradient("self", "index",
+                [](const Gradients& g) { return g.grad().index_fill(g.integer("dim"), g["index"], Scalar(0)); })
+      .gradient("value", "index", [](const Gradients& g) {
+        return g.grad().index_select(g.integer("dim"), std::get<0>(_unique(g["index"], false))).sum();
+      });
   aten.def("take(Tensor self, Tensor index) -> Tensor")
       .compute(take_rule, take_kernel)
       .out("take.out")
-      .tags(Tag::unshared_out, Tag::strided_out);
+      .tags(Tag::unshared_out, Tag::strided_out)
+      .gradient("self", "self index", gradient::of_take);
   aten.def("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
       .compute(put_rule, put_kernel)
       .in_place("put_")
       .out("put.out")
-      .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out);
+      .tags(Tag::self_in_out, Tag::strided_out, Tag::dense_out)
+      .gradient("self", "index",
+                [](const Gradients& g) {
+                  return g.flag("accumulate") ? g.grad() : put(g.grad(), g["index"], gradient::zeros_of(g, "source"), false);
+                })
+      .gradient("source", "index", [](const Gradients& g) { return g.grad().take(g["index"]).reshape(g.sizes("source")); });
   aten.def("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
       .composite(take_along_dim_body)
       .out("take_along_dim.out");

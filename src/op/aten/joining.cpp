@@ -7,6 +7,8 @@
 #include "calque/base/warning.h"
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/aten/views.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/sym/shape_env.h"
 #include "op/rule/geometry.h"
 #include "op/rule/joining.h"
@@ -246,6 +248,35 @@ Tensor cartesian_body(TensorList tensors) {
   return stack(columns, 1);
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+TensorVector stack_gradient(const Gradients& g) {
+  TensorVector out;
+  for (size_t i = 0; i < g.metas("tensors").size(); ++i)
+    out.push_back(g.grad().select(g.integer("dim"), static_cast<int64_t>(i)));
+  return out;
+}
+
+Tensor repeat_gradient(const Gradients& g) {
+  const SymInts repeats = g.sym_ints("repeats");
+  const SymIntList sizes = g.sizes("self");
+  for (const SymInt r : repeats)
+    if (guard_or(r == 0, false)) return zeros(sizes, g.grad().dtype(), Layout::strided, g.grad().device());
+  Tensor grad = g.grad();
+  const size_t ahead = repeats.size() - sizes.size();
+  for (size_t i = 0; i < ahead; ++i) grad = grad.sum({0});
+  SymInts apart;
+  std::vector<int64_t> summed;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const SymInt repeat = repeats[d + ahead];
+    if (!guard_or(repeat == 1, false)) {
+      summed.push_back(static_cast<int64_t>(apart.size()));
+      apart.push_back(repeat);
+    }
+    apart.push_back(sizes[d]);
+  }
+  return summed.empty() ? grad : grad.reshape(apart).sum(summed);
+}
+
 }  // namespace
 
 void register_joining(Library& aten);
@@ -254,7 +285,8 @@ void register_joining(Library& aten) {
       .tags(Tag::autocast_promote)
       .compute(stack_rule, stack_kernel)
       .out("stack.out")
-      .tags(Tag::dense_out, Tag::cast_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::cast_out, Tag::strided_out)
+      .gradient("tensors", "", stack_gradient);
   aten.def("_stack(Tensor[] tensors, int dim=0) -> Tensor")
       .compute(stack_rule, stack_kernel)
       .out("_stack.out")
@@ -296,7 +328,8 @@ void register_joining(Library& aten) {
       .python("torch.Tensor.repeat")
       .compute(repeat_rule, [](const Tensor& self, SymIntList, const Tensor& out) { kernel::repeat(self, out); })
       .out("repeat.out")
-      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core)
+      .gradient("self", "", repeat_gradient);
   aten.def("tile(Tensor self, SymInt[] dims) -> Tensor").composite(tile_body);
   aten.def("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .own(repeat_indices_rule, repeat_indices_kernel)

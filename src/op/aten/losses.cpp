@@ -6,14 +6,17 @@
 #include "calque/op/aten/empty.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/losses.h"
+#include "calque/op/aten/losses_backward.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/softmax.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/loss.h"
 #include "kernel/cpu/reduce/reduce.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/loss_formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
@@ -496,7 +499,13 @@ void register_losses(Library& aten) {
                   int64_t reduction) { return loss_rule<Loss::mse>(self, target, reduction, 0); },
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
                  loss_kernel<Loss::mse>(self, target, reduction, 0, out);
-               });
+               })
+      .gradient(
+          "self", "self target",
+          [](const Gradients& g) { return mse_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); })
+      .gradient("target", "self target", [](const Gradients& g) {
+        return mse_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"));
+      });
   aten.def("mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch._C._nn.mse_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) -> Tensor {
@@ -511,11 +520,23 @@ void register_losses(Library& aten) {
                  backward_kernel<Loss::mse>(g, self, target, reduction, 0, out);
                })
       .out("mse_loss_backward.grad_input(grad_input)")
-      .tags(Tag::cast_out);
+      .tags(Tag::cast_out)
+      .gradient(
+          "grad_output", "self target",
+          [](const Gradients& g) { return mse_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction")); })
+      .gradient("self", "grad_output", [](const Gradients& g) { return gradient::mse_twice(g, "self"); })
+      .gradient("target", "grad_output", [](const Gradients& g) { return gradient::mse_twice(g, "target").neg(); });
   aten.def("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.smooth_l1_loss")
-      .compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>);
+      .compute(loss_rule<Loss::smooth_l1>, loss_kernel<Loss::smooth_l1>)
+      .gradient("self", "self target",
+                [](const Gradients& g) {
+                  return smooth_l1_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("beta"));
+                })
+      .gradient("target", "self target", [](const Gradients& g) {
+        return smooth_l1_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"), g.number("beta"));
+      });
   aten.def(
           "smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch._C._nn.smooth_l1_loss")
@@ -527,11 +548,24 @@ void register_losses(Library& aten) {
   aten.def("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .compute(backward_rule<Loss::smooth_l1>, backward_kernel<Loss::smooth_l1>)
       .out("smooth_l1_loss_backward.grad_input(grad_input)")
-      .tags(Tag::cast_out);
+      .tags(Tag::cast_out)
+      .gradient("grad_output", "self target",
+                [](const Gradients& g) {
+                  return smooth_l1_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("beta"));
+                })
+      .gradient("self", "grad_output self target", gradient::smooth_l1_twice)
+      .gradient("target", "grad_output self target", [](const Gradients& g) { return gradient::smooth_l1_twice(g).neg(); });
   aten.def("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.huber_loss")
-      .compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>);
+      .compute(loss_rule<Loss::huber>, loss_kernel<Loss::huber>)
+      .gradient("self", "self target",
+                [](const Gradients& g) {
+                  return huber_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"), g.number("delta"));
+                })
+      .gradient("target", "self target", [](const Gradients& g) {
+        return huber_loss_backward(g.grad(), g["target"], g["self"], g.integer("reduction"), g.number("delta"));
+      });
   aten.def("huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)")
       .python("torch._C._nn.huber_loss")
       .composite([](const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) -> Tensor {
@@ -540,7 +574,10 @@ void register_losses(Library& aten) {
       })
       .tags(Tag::out, Tag::cast_out);
   aten.def("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
-      .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>);
+      .compute(backward_rule<Loss::huber>, backward_kernel<Loss::huber>)
+      .gradient("grad_output", "grad_output self target", gradient::huber_twice_given)
+      .gradient("self", "grad_output self target", gradient::huber_twice)
+      .gradient("target", "grad_output self target", [](const Gradients& g) { return gradient::huber_twice(g).neg(); });
   aten.def(
           "huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, "
           "Tensor(a!) grad_input) -> Tensor(a!)")
@@ -565,19 +602,30 @@ void register_losses(Library& aten) {
                [](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
                  loss_kernel<Loss::soft_margin>(self, target, reduction, 0, out);
                })
-      .out("soft_margin_loss.out");
+      .out("soft_margin_loss.out")
+      .gradient("self", "self target", [](const Gradients& g) {
+        return soft_margin_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"));
+      });
   aten.def("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.binary_cross_entropy")
       .compute(bce_rule, bce_kernel)
-      .out("binary_cross_entropy.out");
+      .out("binary_cross_entropy.out")
+      .gradient("self", "self target weight",
+                [](const Gradients& g) {
+                  return binary_cross_entropy_backward(g.grad(), g["self"], g["target"], g["weight"],
+                                                       g.integer("reduction"));
+                })
+      .gradient("target", "self weight", gradient::bce_target);
   aten.def(
           "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int "
           "reduction=1) -> Tensor")
       .tags(Tag::autocast_float32)
       .compute(bce_logits_rule, bce_logits_kernel)
       .out("binary_cross_entropy_with_logits.out")
-      .tags(Tag::dense_out);
+      .tags(Tag::dense_out)
+      .gradient("self", "self target weight pos_weight", gradient::bce_logits_self)
+      .gradient("target", "self weight pos_weight", gradient::bce_logits_target);
   aten.def(
           "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
           "output, Tensor total_weight)")
@@ -585,7 +633,13 @@ void register_losses(Library& aten) {
                   SymInt) { return nll_rule(self, target, weight, reduction, false); },
                [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
                   const Tensor& output,
-                  const Tensor& total) { nll_kernel(self, target, weight, reduction, ignore, false, output, total); });
+                  const Tensor& total) { nll_kernel(self, target, weight, reduction, ignore, false, output, total); })
+      .gradient("self", "self target weight result1",
+                [](const Gradients& g) {
+                  return nll_loss_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction"),
+                                           g.sym_int("ignore_index"), g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def(
           "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
           "output, Tensor total_weight)")
@@ -593,7 +647,13 @@ void register_losses(Library& aten) {
                   SymInt) { return nll_rule(self, target, weight, reduction, true); },
                [](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
                   const Tensor& output,
-                  const Tensor& total) { nll_kernel(self, target, weight, reduction, ignore, true, output, total); });
+                  const Tensor& total) { nll_kernel(self, target, weight, reduction, ignore, true, output, total); })
+      .gradient("self", "self target weight result1",
+                [](const Gradients& g) {
+                  return nll_loss2d_backward(g.grad(), g["self"], g["target"], g["weight"], g.integer("reduction"),
+                                             g.sym_int("ignore_index"), g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def(
           "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
           "ignore_index, Tensor total_weight) -> Tensor")
@@ -605,7 +665,12 @@ void register_losses(Library& aten) {
           [](const Tensor& g, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt ignore, const Tensor& total,
              const Tensor& out) { nll_backward_kernel(g, self, target, weight, reduction, ignore, total, false, out); })
-      .out("nll_loss_backward.grad_input(grad_input)");
+      .out("nll_loss_backward.grad_input(grad_input)")
+      .gradient("grad_output", "target weight",
+                [](const Gradients& g) {
+                  return nll_loss(g.grad(), g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index"));
+                })
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def(
           "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
           "ignore_index, Tensor total_weight) -> Tensor")
@@ -622,7 +687,12 @@ void register_losses(Library& aten) {
               throw UserError("nll_loss2d_backward: grad_input must be contiguous, found self of strides " +
                               str(self.sym_strides()));
             nll_backward_kernel(g, self, target, weight, reduction, ignore, total, true, out);
-          });
+          })
+      .gradient("grad_output", "target weight",
+                [](const Gradients& g) {
+                  return nll_loss2d(g.grad(), g["target"], g["weight"], g.integer("reduction"), g.sym_int("ignore_index"));
+                })
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def(
           "nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
           "SymInt ignore_index, Tensor total_weight, *, "

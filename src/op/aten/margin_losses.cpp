@@ -3,6 +3,7 @@
 
 #include "calque/base/error.h"
 #include "calque/op/aten/empty.h"
+#include "calque/op/aten/losses_backward.h"
 #include "calque/op/aten/margin_losses.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/margin_loss.h"
@@ -98,12 +99,22 @@ void register_margin_losses(Library& aten) {
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.multi_margin_loss")
       .compute(multi_margin_rule, multi_margin_kernel)
-      .out("multi_margin_loss.out(out)");
+      .out("multi_margin_loss.out(out)")
+      .gradient("self", "self target weight", [](const Gradients& g) {
+        return multi_margin_loss_backward(g.grad(), g["self"], g["target"], g.scalar("p"), g.scalar("margin"), g["weight"],
+                                          g.integer("reduction"));
+      });
   aten.def("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
       .tags(Tag::always_apart)
       .tags(Tag::autocast_float32)
       .compute(multilabel_rule, multilabel_kernel)
-      .out("multilabel_margin_loss_forward.output(output, is_target)");
+      .out("multilabel_margin_loss_forward.output(output, is_target)")
+      .gradient("self", "self target result1",
+                [](const Gradients& g) {
+                  return multilabel_margin_loss_backward(g.grad(), g["self"], g["target"], g.integer("reduction"),
+                                                         g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.multilabel_margin_loss")

@@ -1,8 +1,10 @@
 // Operators that follow a mask: nonzero and its kin, masked_select, masked_scatter. Sizes that depend on values become
 // unbacked symbols under fake execution.
 #include "calque/op/aten/masking.h"
+#include "calque/op/aten/reductions_backward.h"
 #include "calque/op/aten/splitting.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/where.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/elementwise/masked.h"
 #include "op/rule/indexing.h"
@@ -96,23 +98,30 @@ void register_masking(Library& aten) {
   aten.def("nonzero(Tensor self) -> Tensor")
       .own(nonzero_fake, [](const Tensor& self) -> Tensor { return kernel::nonzero(self); })
       .out("nonzero.out")
-      .tags(Tag::core, Tag::data_dependent, Tag::allocates_own);
+      .tags(Tag::core, Tag::data_dependent, Tag::allocates_own)
+      .no_gradient();
   aten.def("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
       .compute(nonzero_static_rule, nonzero_static_kernel)
       .out("nonzero_static.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .no_gradient();
   aten.def("argwhere(Tensor self) -> Tensor").composite([](const Tensor& self) { return nonzero(self); });
   aten.def("nonzero_numpy(Tensor self) -> Tensor[]").composite(coordinates);
   aten.def("where(Tensor condition) -> Tensor[]").composite(coordinates);
   aten.def("masked_select(Tensor self, Tensor mask) -> Tensor")
       .own(masked_select_fake, masked_select_kernel)
       .out("masked_select.out")
-      .tags(Tag::unshared_out, Tag::data_dependent, Tag::allocates_own);
+      .tags(Tag::unshared_out, Tag::data_dependent, Tag::allocates_own)
+      .gradient("self", "self mask",
+                [](const Gradients& g) { return masked_select_backward(g.grad(), g["self"], g["mask"]); });
   aten.def("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
       .compute(masked_scatter_rule, masked_scatter_kernel)
       .in_place("masked_scatter_")
       .out("masked_scatter.out")
-      .tags(Tag::dense_out, Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "mask", [](const Gradients& g) { return g.grad().masked_fill(g["mask"], Scalar(0)); })
+      .gradient("source", "mask",
+                [](const Gradients& g) { return masked_scatter_backward(g.grad(), g["mask"], g.sizes("source")); });
 }
 
 }  // namespace calque

@@ -8,6 +8,8 @@
 #include "kernel/cpu/gemm/matmul.h"
 #include "kernel/cpu/gemm/outer.h"
 #include "kernel/cpu/not_implemented.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/products.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -286,13 +288,26 @@ void addr_kernel(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
   kernel::add_outer(self, as_column(vec1), vec2, beta, alpha, out);
 }
 
+// ---- gradients ----------------------------------------------------------------------------------------------------
+// Of a summand that was multiplied by beta.
+Tensor of_summand(const Gradients& g) { return gradient::maybe_times(g.grad(), g.scalar("beta")); }
+
+// Each batch adds into the same result.
+Tensor for_each_batch(const Gradients& g) {
+  const SymIntList left = g.sizes("batch1"), right = g.sizes("batch2");
+  return g.grad().unsqueeze(0).expand({left[0], left[1], right[2]});
+}
+
 // ---- matmul and linear --------------------------------------------------------------------------------------------
-bool runs_now(const Tensor& a, const Tensor& b) { return !modes_active() && !a.is_fake() && !b.is_fake(); }
+bool runs_now(const Tensor& a, const Tensor& b, const Tensor& bias) {
+  return !modes_active() && !a.is_fake() && !b.is_fake() &&
+         !(records_gradients() && (a.requires_grad() || b.requires_grad() || (bias.defined() && bias.requires_grad())));
+}
 
 // The whole product by one kernel where the call is plain and its operands fit; an undefined tensor otherwise, and the
 // body below, which knows the errors, takes over.
 Tensor product_at_once(const Tensor& a, const Tensor& b, bool b_is_transposed, const Tensor& bias) {
-  if (!runs_now(a, b) || a.dtype() != b.dtype() || a.dim() == 0 || b.dim() == 0 || !kernel::has_product(a.dtype()))
+  if (!runs_now(a, b, bias) || a.dtype() != b.dtype() || a.dim() == 0 || b.dim() == 0 || !kernel::has_product(a.dtype()))
     return {};
   const IntList as = a.sizes(), bs = b.sizes();
   const size_t ad = as.size(), bd = bs.size();
@@ -465,54 +480,103 @@ void register_matmul(Library& aten) {
       .tags(Tag::autocast_lower)
       .compute([](const Tensor& a, const Tensor& b) { return matrix_rule("mm", a, b); }, mm_kernel)
       .out("mm.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out)
+      .gradient("self", "mat2",
+                [](const Gradients& g) { return gradient::of_left_matrix(g.grad(), g["mat2"], g.meta("self"), 1); })
+      .gradient("mat2", "self",
+                [](const Gradients& g) { return gradient::of_right_matrix(g.grad(), g["self"], g.meta("mat2"), 1); });
   aten.def("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .tags(Tag::autocast_lower)
       .compute(addmm_rule, addmm_kernel)
       .in_place("addmm_")
       .out("addmm.out")
-      .tags(Tag::core, Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::core, Tag::strided_out, Tag::self_in_out)
+      .gradient("self", "", of_summand)
+      .gradient("mat1", "mat2",
+                [](const Gradients& g) {
+                  return gradient::of_left_matrix(g.grad(), g["mat2"], g.meta("mat1"), g.scalar("alpha"));
+                })
+      .gradient("mat2", "mat1", [](const Gradients& g) {
+        return gradient::of_right_matrix(g.grad(), g["mat1"], g.meta("mat2"), g.scalar("alpha"));
+      });
   aten.def("bmm(Tensor self, Tensor mat2) -> Tensor")
       .tags(Tag::autocast_lower)
       .compute(bmm_rule, bmm_kernel)
       .out("bmm.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out)
+      .gradient("self", "mat2", [](const Gradients& g) { return gradient::of_left_batch(g.grad(), g["mat2"], 1); })
+      .gradient("mat2", "self", [](const Gradients& g) { return gradient::of_right_batch(g.grad(), g["self"], 1); });
   aten.def("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .tags(Tag::autocast_lower)
       .compute(baddbmm_rule, baddbmm_kernel)
       .in_place("baddbmm_", Tag::left_whole)
       .out("baddbmm.out")
-      .tags(Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::strided_out, Tag::self_in_out)
+      .gradient("self", "", of_summand)
+      .gradient("batch1", "batch2",
+                [](const Gradients& g) { return gradient::of_left_batch(g.grad(), g["batch2"], g.scalar("alpha")); })
+      .gradient("batch2", "batch1",
+                [](const Gradients& g) { return gradient::of_right_batch(g.grad(), g["batch1"], g.scalar("alpha")); });
   aten.def("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .tags(Tag::autocast_lower)
       .compute(addbmm_rule, addbmm_kernel)
       .in_place("addbmm_")
       .out("addbmm.out")
-      .tags(Tag::resizes_self, Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::resizes_self, Tag::strided_out, Tag::self_in_out)
+      .gradient("self", "", of_summand)
+      .gradient(
+          "batch1", "batch2",
+          [](const Gradients& g) { return gradient::of_left_batch(for_each_batch(g), g["batch2"], g.scalar("alpha")); })
+      .gradient("batch2", "batch1", [](const Gradients& g) {
+        const Tensor left = gradient::conjugated(g["batch1"].transpose(1, 2));
+        return gradient::maybe_times(left.bmm(for_each_batch(g)), g.scalar("alpha"));
+      });
   aten.def("mv(Tensor self, Tensor vec) -> Tensor")
       .compute(
           [](const Tensor& mat, const Tensor& vec) { return vector_rule("mv", mat, vec, nullptr); },
           [](const Tensor& mat, const Tensor& vec, const Tensor& out) { kernel::multiply(vector_product(mat, vec, out)); })
       .out("mv.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "vec", [](const Gradients& g) { return g.grad().outer(gradient::conjugated(g["vec"])); })
+      .gradient("vec", "self", [](const Gradients& g) { return gradient::conjugated(g["self"]).t().mv(g.grad()); });
   aten.def("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addmv_rule, addmv_kernel)
       .in_place("addmv_")
       .out("addmv.out")
-      .tags(Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::strided_out, Tag::self_in_out)
+      .gradient("self", "", of_summand)
+      .gradient("mat", "vec",
+                [](const Gradients& g) {
+                  return gradient::maybe_times(g.grad().outer(gradient::conjugated(g["vec"])), g.scalar("alpha"));
+                })
+      .gradient("vec", "mat", [](const Gradients& g) {
+        return gradient::maybe_times(gradient::conjugated(g["mat"].t()).mv(g.grad()), g.scalar("alpha"));
+      });
   aten.def("dot(Tensor self, Tensor tensor) -> Tensor")
       .compute([](const Tensor& a, const Tensor& b) { return dot_rule("dot", a, b); }, dot_kernel)
       .out("dot.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "tensor", [](const Gradients& g) { return g.grad().mul(gradient::conjugated(g["tensor"])); })
+      .gradient("tensor", "self", [](const Gradients& g) { return g.grad().mul(gradient::conjugated(g["self"])); });
   aten.def("vdot(Tensor self, Tensor other) -> Tensor")
       .compute([](const Tensor& a, const Tensor& b) { return dot_rule("vdot", a, b); }, dot_kernel)
       .out("vdot.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "other", [](const Gradients& g) { return gradient::conjugated(g.grad()).mul(g["other"]); })
+      .gradient("other", "self", [](const Gradients& g) { return g.grad().mul(g["self"]); });
   aten.def("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .compute(addr_rule, addr_kernel)
       .in_place("addr_", Tag::left_whole)
       .out("addr.out")
-      .tags(Tag::cast_out);
+      .tags(Tag::cast_out)
+      .gradient("self", "", of_summand)
+      .gradient("vec1", "vec2",
+                [](const Gradients& g) {
+                  return gradient::maybe_times(g.grad().mv(gradient::conjugated(g["vec2"])), g.scalar("alpha"));
+                })
+      .gradient("vec2", "vec1", [](const Gradients& g) {
+        return gradient::maybe_times(g.grad().t().mv(gradient::conjugated(g["vec1"])), g.scalar("alpha"));
+      });
   aten.def("matmul(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.matmul")
       .tags(Tag::autocast_lower)

@@ -9,6 +9,7 @@
 #include "calque/op/aten/normalization.h"
 #include "calque/op/composite_policy.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/norms.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -240,8 +241,6 @@ Three legit(const Tensor& input, const Tensor& weight, const Tensor& bias, const
   if constexpr (!fake)
     batch_norm_kernel(input, weight, bias, mean, var, training, momentum, eps, std::get<0>(out), std::get<1>(out),
                       std::get<2>(out));
-  if (training && mean.defined()) mean.storage()->bump_version();
-  if (training && var.defined()) var.storage()->bump_version();
   return out;
 }
 Tensor no_reserve(const Tensor& input, bool fake) {
@@ -407,12 +406,15 @@ void register_normalization(Library& aten) {
           "Tensor, Tensor)")
       .compute(layer_norm_rule, layer_norm_kernel)
       .out("native_layer_norm.out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::core);
+      .tags(Tag::dense_out, Tag::reduction, Tag::core)
+      .gradient("input weight bias", "input weight bias result1 result2", gradient::of_layer_norm)
+      .no_gradient("result1 result2");
   aten.def(
           "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
           "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .compute(layer_norm_backward_rule, layer_norm_backward_kernel)
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("grad_out input weight", "grad_out input mean rstd weight", gradient::of_layer_norm_backward);
   aten.def(
           "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
           "bool cudnn_enable=True) -> Tensor")
@@ -429,12 +431,18 @@ void register_normalization(Library& aten) {
           "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
           "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .own(legit<true>, legit<false>)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("input weight bias", "input weight running_mean running_var result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, g.flag("training")); })
+      .no_gradient("result1 result2");
   aten.def(
           "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
           "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .own(legit<true>, legit<false>)
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("input weight bias", "input weight running_mean running_var result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, g.flag("training")); })
+      .no_gradient("result1 result2");
   aten.def(
           "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
           "float eps) -> (Tensor, Tensor, Tensor)")
@@ -445,7 +453,10 @@ void register_normalization(Library& aten) {
                  batch_norm_kernel(input, weight, bias, {}, {}, training, momentum, eps, out, mean, invstd);
                })
       .out("_native_batch_norm_legit.no_stats_out(out, save_mean, save_invstd)")
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("input weight bias", "input weight result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, g.flag("training")); })
+      .no_gradient("result1 result2");
   aten.def(
           "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
           "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
@@ -456,7 +467,10 @@ void register_normalization(Library& aten) {
              double momentum, double eps, const Tensor& out, const Tensor& a,
              const Tensor& b) { batch_norm_kernel(input, weight, bias, mean, var, false, momentum, eps, out, a, b); })
       .out("_native_batch_norm_legit_no_training.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("input weight bias", "input weight running_mean running_var result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, false); })
+      .no_gradient("result1 result2");
   aten.def(
           "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
           "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
@@ -474,23 +488,34 @@ void register_normalization(Library& aten) {
             kernel::copy(var, new_var);
             batch_norm_kernel(input, weight, bias, new_mean, new_var, training, momentum, eps, out, save_mean, save_invstd);
           })
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("input weight bias", "input weight running_mean running_var result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, g.flag("training")); })
+      .no_gradient("result1 result2 result3 result4");
   aten.def(
           "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
           "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
       .own(with_update<true>, with_update<false>)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("input weight bias", "input weight running_mean running_var result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, true); })
+      .no_gradient("result1 result2 result3");
   aten.def(
           "_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
           "float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
       .own(no_update<true>, no_update<false>)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("input weight bias", "input weight running_mean running_var result1 result2",
+                [](const Gradients& g) { return gradient::of_batch_norm(g, false); })
+      .no_gradient("result1 result2 result3");
   aten.def(
           "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
           "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
           "Tensor, Tensor)")
       .compute(batch_norm_backward_rule, batch_norm_backward_kernel)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("grad_out input weight", "grad_out input weight running_mean running_var save_mean save_invstd",
+                gradient::of_batch_norm_backward);
   aten.def(
           "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
           "float momentum, float eps, bool cudnn_enabled) -> Tensor")
@@ -502,7 +527,8 @@ void register_normalization(Library& aten) {
           "eps) -> (Tensor, Tensor, Tensor)")
       .compute(group_norm_rule, group_norm_kernel)
       .out("native_group_norm.out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::core);
+      .tags(Tag::dense_out, Tag::reduction, Tag::core)
+      .gradient("input weight bias", "input weight result1 result2", gradient::of_group_norm);
   aten.def(
           "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
           "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")

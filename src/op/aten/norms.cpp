@@ -6,12 +6,15 @@
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/like.h"
+#include "calque/op/aten/losses_backward.h"
 #include "calque/op/aten/norms.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/loss/distance.h"
 #include "kernel/cpu/reduce/reduce.h"
 #include "kernel/cpu/reduce/softmax.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/reduction_formulas.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -316,6 +319,39 @@ Tensor diff_out(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepen
   return out.copy_(result, false);
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+double order_of(const Gradients& g) { return g.argument("p").is_none() ? 2 : g.scalar("p").to_double(); }
+
+Tensor logsumexp_gradient(const Gradients& g) {
+  const Tensor grad = gradient::restored(g, g.grad()), result = gradient::restored(g, g["result"]);
+  return grad.mul(g["self"].sub(result).exp());
+}
+
+Tensor dist_gradient(const Gradients& g) {
+  const Tensor difference = g["self"].sub(g["other"]);
+  return gradient::norm_backward(g.grad(), difference, g.scalar("p").to_double(), g["result"], {}, true);
+}
+
+Tensor cdist_second(const Gradients& g) {
+  const Tensor grad = g.grad().transpose(-2, -1).contiguous(), result = g["result"].transpose(-2, -1).contiguous();
+  return _cdist_backward(grad, g["x2"], g["x1"], g.number("p"), result);
+}
+TensorVector euclidean_gradient(const Gradients& g) {
+  const Tensor x1 = g["x1"], x2 = g["x2"], result = g["result"];
+  const Tensor ratio = g.grad().div(result);
+  ratio.masked_fill_(result.eq(Scalar(0)), Scalar(0));
+  TensorVector out(2);
+  if (g.needs("x1")) {
+    const Tensor others = ratio.matmul(x2);
+    out[0] = x1.mul(ratio.sum({-1}, true)).sub(others);
+  }
+  if (g.needs("x2")) {
+    const Tensor others = ratio.transpose(-2, -1).matmul(x1);
+    out[1] = x2.mul(ratio.sum({-2}).unsqueeze(-1)).sub(others);
+  }
+  return out;
+}
+
 }  // namespace
 
 void register_norms(Library& aten);
@@ -325,13 +361,20 @@ void register_norms(Library& aten) {
           "-> Tensor")
       .compute(vector_norm_rule, vector_norm_kernel)
       .out("linalg_vector_norm.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"], g.scalar("ord").to_double(), g["result"], g.integers("dim"),
+                                       g.flag("keepdim"));
+      });
   aten.def("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .python("torch.norm", "torch.functional.norm")
       .compute([](const Tensor& self, const Scalar& p) { return norm_rule(self, p, {}, false, {}); },
                [](const Tensor& self, const Scalar& p, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.Scalar_out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"], g.scalar("p").to_double(), g["result"], {}, true);
+      });
   aten.def("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim,
                   bool keepdim) { return norm_rule(self, p, dim, keepdim, {}); },
@@ -339,7 +382,10 @@ void register_norms(Library& aten) {
                  norm_kernel(self, p, dim, out);
                })
       .out("norm.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"], order_of(g), g["result"], g.integers("dim"), g.flag("keepdim"));
+      });
   aten.def("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, IntList dim, bool keepdim,
                   DType dtype) { return norm_rule(self, p, dim, keepdim, dtype); },
@@ -347,19 +393,27 @@ void register_norms(Library& aten) {
                  norm_kernel(self, p, dim, out);
                })
       .out("norm.dtype_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"].to(g.grad().dtype()), order_of(g), g["result"], g.integers("dim"),
+                                       g.flag("keepdim"));
+      });
   aten.def("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .compute([](const Tensor& self, std::optional<Scalar> p, DType dtype) { return norm_rule(self, p, {}, false, dtype); },
                [](const Tensor& self, std::optional<Scalar> p, DType, const Tensor& out) { norm_kernel(self, p, {}, out); })
       .out("norm.ScalarOpt_dtype_out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return gradient::norm_backward(g.grad(), g["self"].to(g.grad().dtype()), order_of(g), g["result"], {}, true);
+      });
   aten.def("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .composite(
           [](const Tensor& self, IntList dim, bool keepdim) -> Tensor { return self.norm(Scalar(2.0), dim, keepdim); })
       .out("frobenius_norm.out");
   aten.def("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .compute(logsumexp_rule, logsumexp_kernel)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "self result", logsumexp_gradient);
   aten.def("logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)")
       .tags(Tag::left_whole)
       .composite(logsumexp_out)
@@ -379,19 +433,33 @@ void register_norms(Library& aten) {
   aten.def("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
       .compute(dist_rule, dist_kernel)
       .out("dist.out")
-      .tags(Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction)
+      .gradient("other", "self other result",
+                [](const Gradients& g) {
+                  const Tensor slope = dist_gradient(g);
+                  return slope.defined() ? slope.neg() : slope;
+                })
+      .gradient("self", "self other result", dist_gradient);
   aten.def("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
       .compute(cdist_rule, cdist_kernel)
       .out("_cdist_forward.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("x1", "x1 x2 result",
+                [](const Gradients& g) {
+                  return _cdist_backward(g.grad().contiguous(), g["x1"], g["x2"], g.number("p"), g["result"]);
+                })
+      .gradient("x2", "x1 x2 result", cdist_second);
   aten.def("_pdist_forward(Tensor self, float p=2.0) -> Tensor")
       .compute(pdist_rule, [](const Tensor& self, double p, const Tensor& out) { kernel::pdist(self, p, out); })
       .out("_pdist_forward.out")
-      .tags(Tag::dense_out, Tag::core);
+      .tags(Tag::dense_out, Tag::core)
+      .gradient("self", "self result",
+                [](const Gradients& g) { return _pdist_backward(g.grad(), g["self"], g.number("p"), g["result"]); });
   aten.def("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .compute([](const Tensor& x1, const Tensor& x2) { return cdist_rule(x1, x2, 2, {}); }, euclidean_kernel)
       .out("_euclidean_dist.out", Tag::left_whole)
-      .tags(Tag::dense_out);
+      .tags(Tag::dense_out)
+      .gradient("x1 x2", "x1 x2 result", euclidean_gradient);
   aten.def("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor")
       .python("torch.cdist", "torch.functional.cdist")
       .tags(Tag::autocast_float32)

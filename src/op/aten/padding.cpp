@@ -6,6 +6,7 @@
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/views.h"
 #include "calque/sym/unbacked.h"
+#include "op/gradient/pooling.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -202,6 +203,34 @@ Meta named_rule(const Tensor& self, SymIntList padding) {
   return border_rule(op.text, border, dims, self, padding);
 }
 
+Meta border_back_rule(const char* op, Border border, int64_t dims, const Tensor& grad_output, const Tensor& self,
+                      SymIntList padding) {
+  const Meta padded = border_rule(op, border, dims, self, padding);
+  if (!rule::equal_sizes(grad_output.sym_sizes(), padded.sizes))
+    throw UserError(std::string(op) + ": expected grad_output of sizes " + str(SymIntList(padded.sizes)) + ", found " +
+                    str(grad_output.sym_sizes()));
+  if (!is_floating(grad_output.dtype()) || is_float8(grad_output.dtype())) kernel::not_implemented(op, grad_output.dtype());
+  Meta m{self.impl().sizes, {}, grad_output.dtype(), self.device(), false};
+  m.strides = strides_for(dims > 1 && self.dim() >= 4 ? self.suggest_memory_format() : MemoryFormat::contiguous, m.sizes);
+  return m;
+}
+template <Border border>
+void border_back_kernel(const Tensor& grad_output, const Tensor&, SymIntList padding, const Tensor& grad_input) {
+  SmallVector<int64_t, 8> plain;
+  for (const SymInt p : padding) plain.push_back(p.as_int());
+  kernel::pad_border_backward(border, grad_output, plain, grad_input);
+}
+template <rule::OpName op, Border border, int64_t dims>
+Meta named_back_rule(const Tensor& grad_output, const Tensor& self, SymIntList padding) {
+  return border_back_rule(op.text, border, dims, grad_output, self, padding);
+}
+
+Tensor of_constant_pad(const Gradients& g) {
+  SymInts pad = g.sym_ints("pad");
+  for (SymInt& p : pad) p = -p;
+  return constant_pad_nd(g.grad(), pad);
+}
+
 }  // namespace
 
 void register_padding(Library& aten);
@@ -209,7 +238,8 @@ void register_padding(Library& aten) {
   aten.def("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
       .compute(constant_pad_rule, constant_pad_kernel)
       .out("constant_pad_nd.out")
-      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core)
+      .gradient("self", "", of_constant_pad);
   aten.def("pad(Tensor self, SymInt[] pad, str mode='constant', float? value=None) -> Tensor")
       .python("torch.nn.functional.pad")
       .composite(pad_body);
@@ -225,36 +255,81 @@ void register_padding(Library& aten) {
       .python("torch._C._nn.reflection_pad1d")
       .compute(named_rule<"reflection_pad1d", Border::reflection, 1>, border_kernel<Border::reflection>)
       .out("reflection_pad1d.out")
-      .tags(Tag::strided_out, Tag::core);
+      .tags(Tag::strided_out, Tag::core)
+      .gradient("self", "self",
+                [](const Gradients& g) { return reflection_pad1d_backward(g.grad(), g["self"], g.sym_ints("padding")); });
   aten.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.reflection_pad2d")
       .compute(named_rule<"reflection_pad2d", Border::reflection, 2>, border_kernel<Border::reflection>)
       .out("reflection_pad2d.out")
-      .tags(Tag::restrides_image, Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_image, Tag::strided_out, Tag::core)
+      .gradient("self", "self",
+                [](const Gradients& g) { return reflection_pad2d_backward(g.grad(), g["self"], g.sym_ints("padding")); });
   aten.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
       .python("torch._C._nn.reflection_pad3d")
       .compute(named_rule<"reflection_pad3d", Border::reflection, 3>, border_kernel<Border::reflection>)
       .out("reflection_pad3d.out")
-      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core)
+      .gradient("self", "self",
+                [](const Gradients& g) { return reflection_pad3d_backward(g.grad(), g["self"], g.sym_ints("padding")); });
   aten.def("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.replication_pad1d")
       .compute(named_rule<"replication_pad1d", Border::replication, 1>, border_kernel<Border::replication>)
       .out("replication_pad1d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "self",
+                [](const Gradients& g) { return replication_pad1d_backward(g.grad(), g["self"], g.sym_ints("padding")); });
   aten.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.replication_pad2d")
       .compute(named_rule<"replication_pad2d", Border::replication, 2>, border_kernel<Border::replication>)
       .out("replication_pad2d.out")
-      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core)
+      .gradient("self", "self",
+                [](const Gradients& g) { return replication_pad2d_backward(g.grad(), g["self"], g.sym_ints("padding")); });
   aten.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.replication_pad3d")
       .compute(named_rule<"replication_pad3d", Border::replication, 3>, border_kernel<Border::replication>)
       .out("replication_pad3d.out")
-      .tags(Tag::restrides_out, Tag::strided_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::strided_out, Tag::core)
+      .gradient("self", "self",
+                [](const Gradients& g) { return replication_pad3d_backward(g.grad(), g["self"], g.sym_ints("padding")); });
+  aten.def("reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor")
+      .compute(named_back_rule<"reflection_pad1d_backward", Border::reflection, 1>, border_back_kernel<Border::reflection>)
+      .out("reflection_pad1d_backward.grad_input(grad_input)")
+      .gradient("grad_output", "", [](const Gradients& g) { return reflection_pad1d(g.grad(), g.sym_ints("padding")); })
+      .gradient("self", "", gradient::no_second);
+  aten.def("reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor")
+      .compute(named_back_rule<"reflection_pad2d_backward", Border::reflection, 2>, border_back_kernel<Border::reflection>)
+      .out("reflection_pad2d_backward.grad_input(grad_input)")
+      .gradient("grad_output", "", [](const Gradients& g) { return reflection_pad2d(g.grad(), g.sym_ints("padding")); })
+      .gradient("self", "", gradient::no_second);
+  aten.def("reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor")
+      .compute(named_back_rule<"reflection_pad3d_backward", Border::reflection, 3>, border_back_kernel<Border::reflection>)
+      .out("reflection_pad3d_backward.grad_input(grad_input)")
+      .gradient("grad_output", "", [](const Gradients& g) { return reflection_pad3d(g.grad(), g.sym_ints("padding")); })
+      .gradient("self", "", gradient::no_second);
+  aten.def("replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor")
+      .compute(named_back_rule<"replication_pad1d_backward", Border::replication, 1>,
+               border_back_kernel<Border::replication>)
+      .out("replication_pad1d_backward.grad_input(grad_input)")
+      .gradient("grad_output", "", [](const Gradients& g) { return replication_pad1d(g.grad(), g.sym_ints("padding")); })
+      .gradient("self", "", gradient::no_second);
+  aten.def("replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor")
+      .compute(named_back_rule<"replication_pad2d_backward", Border::replication, 2>,
+               border_back_kernel<Border::replication>)
+      .out("replication_pad2d_backward.grad_input(grad_input)")
+      .gradient("grad_output", "", [](const Gradients& g) { return replication_pad2d(g.grad(), g.sym_ints("padding")); })
+      .gradient("self", "", gradient::no_second);
+  aten.def("replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor")
+      .compute(named_back_rule<"replication_pad3d_backward", Border::replication, 3>,
+               border_back_kernel<Border::replication>)
+      .out("replication_pad3d_backward.grad_input(grad_input)")
+      .gradient("grad_output", "", [](const Gradients& g) { return replication_pad3d(g.grad(), g.sym_ints("padding")); })
+      .gradient("self", "", gradient::no_second);
 }
 
 }  // namespace calque

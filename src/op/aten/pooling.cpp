@@ -1,7 +1,9 @@
 // Pooling: maximum and average, over windows and adaptive, with the gradients that core ATen has.
 #include "calque/op/aten/pooling.h"
+#include "calque/op/aten/pooling_gradients.h"
 #include "calque/op/aten/reductions.h"
 #include "calque/op/aten/views.h"
+#include "op/gradient/pooling.h"
 #include "op/rule/geometry.h"
 #include "op/rule/pooling.h"
 #include "op/stanza.h"
@@ -258,14 +260,28 @@ void register_pooling(Library& aten) {
       .python("torch._C._nn.max_pool2d_with_indices")
       .compute(max_pool_rule<2>, max_pool_kernel<2>)
       .out("max_pool2d_with_indices.out(out, indices)")
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "self result1",
+                [](const Gradients& g) {
+                  return max_pool2d_with_indices_backward(g.grad(), g["self"], g.integers("kernel_size"),
+                                                          g.integers("stride"), g.integers("padding"),
+                                                          g.integers("dilation"), g.flag("ceil_mode"), g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def(
           "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
           "bool ceil_mode=False) -> (Tensor, Tensor)")
       .python("torch._C._nn.max_pool3d_with_indices")
       .compute(max_pool_rule<3>, max_pool_kernel<3>)
       .out("max_pool3d_with_indices.out(out, indices)")
-      .tags(Tag::restrides_out, Tag::core);
+      .tags(Tag::restrides_out, Tag::core)
+      .gradient("self", "self result1",
+                [](const Gradients& g) {
+                  return max_pool3d_with_indices_backward(g.grad(), g["self"], g.integers("kernel_size"),
+                                                          g.integers("stride"), g.integers("padding"),
+                                                          g.integers("dilation"), g.flag("ceil_mode"), g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def(
           "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] "
           "dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)")
@@ -297,7 +313,9 @@ void register_pooling(Library& aten) {
           "padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor")
       .compute(max_backward_rule, max_backward_kernel)
       .out("max_pool2d_with_indices_backward.grad_input(grad_input)")
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("grad_output", "indices", gradient::of_placed<2>)
+      .gradient("self", "", gradient::no_second);
 
   aten.def(
           "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool "
@@ -312,7 +330,12 @@ void register_pooling(Library& aten) {
       .python("torch.nn.functional.avg_pool2d", "torch._C._nn.avg_pool2d")
       .compute(avg_rule<2>, avg_kernel<2>)
       .out("avg_pool2d.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out)
+      .gradient("self", "self", [](const Gradients& g) {
+        return avg_pool2d_backward(g.grad(), g["self"], g.integers("kernel_size"), g.integers("stride"),
+                                   g.integers("padding"), g.flag("ceil_mode"), g.flag("count_include_pad"),
+                                   gradient::divisor_of(g));
+      });
   aten.def(
           "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool "
           "count_include_pad=True, int? divisor_override=None) -> Tensor")
@@ -320,29 +343,48 @@ void register_pooling(Library& aten) {
       .python("torch.nn.functional.avg_pool3d", "torch._C._nn.avg_pool3d")
       .compute(avg_rule<3>, avg_kernel<3>)
       .out("avg_pool3d.out")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out)
+      .gradient("self", "self", [](const Gradients& g) {
+        return avg_pool3d_backward(g.grad(), g["self"], g.integers("kernel_size"), g.integers("stride"),
+                                   g.integers("padding"), g.flag("ceil_mode"), g.flag("count_include_pad"),
+                                   gradient::divisor_of(g));
+      });
   aten.def(
           "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool "
           "ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor")
       .compute(avg_backward_rule, avg_backward_kernel)
       .out("avg_pool2d_backward.grad_input(grad_input)")
-      .tags(Tag::core, Tag::strided_out);
+      .tags(Tag::core, Tag::strided_out)
+      .gradient("grad_output", "",
+                [](const Gradients& g) {
+                  return avg_pool2d(g.grad(), g.integers("kernel_size"), g.integers("stride"), g.integers("padding"),
+                                    g.flag("ceil_mode"), g.flag("count_include_pad"), gradient::divisor_of(g));
+                })
+      .gradient("self", "", gradient::no_second);
 
   aten.def("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
       .compute(adaptive_avg_rule<2>,
                [](const Tensor& self, SymIntList, const Tensor& out) { kernel::adaptive_avg_pool(self, 2, out); })
       .out("_adaptive_avg_pool2d.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out)
+      .gradient("self", "self", [](const Gradients& g) { return _adaptive_avg_pool2d_backward(g.grad(), g["self"]); });
   aten.def("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
       .compute(adaptive_avg_rule<3>,
                [](const Tensor& self, SymIntList, const Tensor& out) { kernel::adaptive_avg_pool(self, 3, out); })
       .out("_adaptive_avg_pool3d.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out)
+      .gradient("self", "self", [](const Gradients& g) { return _adaptive_avg_pool3d_backward(g.grad(), g["self"]); });
   aten.def("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
       .compute(adaptive_avg_backward_rule, [](const Tensor& grad, const Tensor&,
                                               const Tensor& out) { kernel::adaptive_avg_pool_backward(grad, 2, out); })
       .out("_adaptive_avg_pool2d_backward.out")
-      .tags(Tag::dense_out, Tag::core, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::core, Tag::strided_out)
+      .gradient("grad_output", "",
+                [](const Gradients& g) {
+                  const SymIntList sizes = g.sizes("grad_output");
+                  return _adaptive_avg_pool2d(g.grad(), {sizes[sizes.size() - 2], sizes.back()});
+                })
+      .gradient("self", "", gradient::no_second);
   aten.def("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
       .python_alias("torch.nn.functional.adaptive_avg_pool1d", "torch.adaptive_avg_pool1d")
       .composite(adaptive_avg1_body)
@@ -367,13 +409,19 @@ void register_pooling(Library& aten) {
       .python("torch._C._nn.adaptive_max_pool2d")
       .compute(adaptive_max_rule<2>, [](const Tensor& self, IntList, const Tensor& out,
                                         const Tensor& indices) { kernel::adaptive_max_pool(self, 2, out, indices); })
-      .out("adaptive_max_pool2d.out(out, indices)");
+      .out("adaptive_max_pool2d.out(out, indices)")
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return adaptive_max_pool2d_backward(g.grad(), g["self"], g["result1"]); })
+      .no_gradient("result1");
   aten.def("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.adaptive_max_pool3d")
       .compute(adaptive_max_rule<3>, [](const Tensor& self, IntList, const Tensor& out,
                                         const Tensor& indices) { kernel::adaptive_max_pool(self, 3, out, indices); })
-      .out("adaptive_max_pool3d.out(out, indices)");
+      .out("adaptive_max_pool3d.out(out, indices)")
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return adaptive_max_pool3d_backward(g.grad(), g["self"], g["result1"]); })
+      .no_gradient("result1");
 }
 
 }  // namespace calque

@@ -6,6 +6,7 @@
 #include "kernel/cpu/elementwise/copy.h"
 #include "kernel/cpu/random/random.h"
 #include "kernel/cpu/reduce/reduce.h"
+#include "op/gradient/formulas.h"
 #include "op/rule/factory.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
@@ -124,7 +125,8 @@ OpBuilder& like(OpBuilder&& op) {
                [](const Tensor&, A... a, OptDType, OptLayout, OptDevice, OptBool, OptFormat, const Tensor& out) {
                  D::draw(out, nullptr, a...);
                })
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .no_gradient();
 }
 template <class D, class... A>
 OpBuilder& like_of_generator(OpBuilder&& op) {
@@ -133,7 +135,8 @@ OpBuilder& like_of_generator(OpBuilder&& op) {
                   OptFormat f) { return rule::like(D::like_name, self, d, l, v, p, f); },
                [](const Tensor&, A... a, Generator* g, OptDType, OptLayout, OptDevice, OptBool, OptFormat,
                   const Tensor& out) { D::draw(out, g, a...); })
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .no_gradient();
 }
 
 // self filled by `draw`, whose parameters are A: in place, and as a tensor like self.
@@ -141,7 +144,8 @@ template <auto draw, class... A>
 OpBuilder& fills(OpBuilder&& op) {
   return op
       .mutate([](const Tensor&, A..., Generator*) {}, [](const Tensor& self, A... a, Generator* g) { draw(self, a..., g); })
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
 }
 template <rule::OpName name, auto draw, class... A>
 OpBuilder& filled(OpBuilder&& op) {
@@ -216,7 +220,8 @@ void register_random(Library& aten) {
   fills<bernoulli_of, double>(
       aten.def("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)"));
   fills<bernoulli_of, const Tensor&>(
-      aten.def("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)"));
+      aten.def("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)"))
+      .gradient("p", "", [](const Gradients& g) { return gradient::zeros_of(g, "p"); });
   filled<"bernoulli.Tensor", bernoulli_of, const Tensor&>(
       aten.def("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"));
   fills<normal_kernel, double, double>(
@@ -258,21 +263,26 @@ void register_random(Library& aten) {
                   Generator*) { return rule::like("bernoulli", self, {}, {}, {}, {}, MemoryFormat::contiguous); },
                [](const Tensor& self, Generator* g, const Tensor& out) { bernoulli_kernel(out, self, g); })
       .out("bernoulli.out", Tag::left_whole)
-      .tags(Tag::any_out, Tag::random);
+      .tags(Tag::any_out, Tag::random)
+      .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
       .compute([](const Tensor& self, double,
                   Generator*) { return rule::like("bernoulli", self, {}, {}, {}, {}, MemoryFormat::contiguous); },
                [](const Tensor&, double p, Generator* g, const Tensor& out) { bernoulli_kernel(out, p, g); })
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .no_gradient();
   aten.def("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
       .compute(multinomial_rule, [](const Tensor& self, SymInt, bool replacement, Generator* g,
                                     const Tensor& out) { multinomial_kernel(out, self, replacement, g); })
       .out("multinomial.out")
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .no_gradient();
   aten.def("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
       .tags(Tag::own_composite)
       .composite(normal_of)
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("mean", "", [](const Gradients& g) { return gradient::zeros_of(g, "mean"); })
+      .gradient("std", "", [](const Gradients& g) { return gradient::zeros_of(g, "std"); });
   aten.def("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor")
       .tags(Tag::own_composite)
       .composite([](const Tensor& mean, double std, Generator* g) {
@@ -280,7 +290,8 @@ void register_random(Library& aten) {
             .normal_(0, std, g)
             .add_(mean);
       })
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("mean", "", [](const Gradients& g) { return gradient::zeros_of(g, "mean"); });
   aten.def("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
       .tags(Tag::own_composite)
       .composite([](double mean, const Tensor& std, Generator* g) {
@@ -290,7 +301,8 @@ void register_random(Library& aten) {
             .mul_(std)
             .add_(Scalar(mean));
       })
-      .tags(Tag::random);
+      .tags(Tag::random)
+      .gradient("std", "", [](const Gradients& g) { return gradient::zeros_of(g, "std"); });
   aten.def(
           "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, "
           "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")

@@ -5,8 +5,11 @@
 
 #include <limits>
 
+#include "calque/op/aten/arithmetic.h"
 #include "kernel/cpu/elementwise/activation.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/reduction_formulas.h"
 #include "op/rule/geometry.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
@@ -206,7 +209,8 @@ void register_reductions(Library& aten) {
                  sum_into(self, rule::all_dims(self.dim()), out);
                })
       .out("sum.out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().expand(g.sizes("self")); });
   aten.def("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .tags(Tag::repeatable)
       .compute([](const Tensor& self, Dims dim, bool keepdim,
@@ -215,14 +219,18 @@ void register_reductions(Library& aten) {
                  sum_into(self, rule::dims_or_all("sum", dim, self.dim()), out);
                })
       .out("sum.IntList_out")
-      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return gradient::sum_backward(g, g.grad()); });
   aten.def("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, std::optional<DType> dtype) { return mean_rule(self, {}, false, dtype); },
                [](const Tensor& self, std::optional<DType>, const Tensor& out) {
                  mean_into(self, rule::all_dims(self.dim()), out);
                })
       .out("mean.dtype_out")
-      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "", [](const Gradients& g) {
+        return gradient::over(g.grad().expand(g.sizes("self")), Scalar(product(g.sizes("self"))));
+      });
   aten.def("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute([](const Tensor& self, Dims dim, bool keepdim,
                   std::optional<DType> dtype) { return mean_rule(self, dim, keepdim, dtype); },
@@ -230,7 +238,8 @@ void register_reductions(Library& aten) {
                  mean_into(self, rule::dims_or_all("mean", dim, self.dim()), out);
                })
       .out("mean.out")
-      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return gradient::mean_backward(g, g.grad()); });
   aten.def("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .tags(Tag::autocast_float32)
       .compute(
@@ -241,7 +250,8 @@ void register_reductions(Library& aten) {
             prod_into(self, rule::all_dims(self.dim()), out);
           })
       .out("prod.out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "self result", gradient::prod_backward);
   aten.def("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .tags(Tag::autocast_float32)
       .compute(
@@ -252,7 +262,8 @@ void register_reductions(Library& aten) {
             prod_into(self, rule::dim_bits("prod", {dim}, self.dim()), out);
           })
       .out("prod.int_out")
-      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "self result", gradient::prod_dim_backward);
   aten.def("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .compute(
           [](const Tensor& self, Dims dim, bool keepdim, std::optional<DType> dtype) {
@@ -272,7 +283,11 @@ void register_reductions(Library& aten) {
             check_sum_kinds("nansum_cpu", out.dtype());
             kernel::reduce(Reduction::nansum, out.dtype(), self, dims, out);
           })
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .gradient("self", "self", [](const Gradients& g) {
+        const Tensor counted = g["self"].isnan().logical_not();
+        return gradient::sum_backward(g, g.grad().to(g.dtype("self"))).mul(counted);
+      });
   aten.def(
           "nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> "
           "Tensor(a!)")
@@ -281,66 +296,81 @@ void register_reductions(Library& aten) {
   aten.def("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       .compute(amax_rule<true>, amax_kernel<true>)
       .out("amax.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "self result", gradient::extremum_backward);
   aten.def("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       .compute(amax_rule<false>, amax_kernel<false>)
       .out("amin.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .gradient("self", "self result", gradient::extremum_backward);
   aten.def("max(Tensor self) -> Tensor")
       .compute(max_rule<true>, max_kernel<true>)
       .out("max.unary_out")
-      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", gradient::shared_evenly);
   aten.def("min(Tensor self) -> Tensor")
       .compute(max_rule<false>, max_kernel<false>)
       .out("min.unary_out")
-      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::cast_out, Tag::reduction, Tag::strided_out)
+      .gradient("self", "self result", gradient::shared_evenly);
   aten.def("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(max_dim_rule<true>, max_dim_kernel<true>)
       .out("max.dim_max(max, max_values)")
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, g.flag("keepdim")); });
   aten.def("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(max_dim_rule<false>, max_dim_kernel<false>)
       .out("min.dim_min(min, min_indices)")
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, g.flag("keepdim")); });
   aten.def("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
       .compute(aminmax_rule, aminmax_kernel)
       .out("aminmax.out(min, max)")
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "self result0 result1", gradient::aminmax_backward);
   aten.def("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
       .compute(argmax_rule<true>, argmax_kernel<true>)
       .out("argmax.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .no_gradient();
   aten.def("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
       .compute(argmax_rule<false>, argmax_kernel<false>)
       .out("argmin.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .no_gradient();
 
   aten.def("all(Tensor self) -> Tensor")
       .compute(truth_rule<false>, truth_kernel<false>)
       .out("all.all_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .no_gradient();
   aten.def("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       .compute(truth_dim_rule<false>, truth_dim_kernel<false>)
       .out("all.out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .no_gradient();
   aten.def("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
       .cpp_name("all_dims")
       .compute(truth_dims_rule<false>, truth_dims_kernel<false>)
       .out("all.dims_out")
-      .tags(Tag::reduction, Tag::strided_out);
+      .tags(Tag::reduction, Tag::strided_out)
+      .no_gradient();
   aten.def("any(Tensor self) -> Tensor")
       .compute(truth_rule<true>, truth_kernel<true>)
       .out("any.all_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .no_gradient();
   aten.def("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       .compute(truth_dim_rule<true>, truth_dim_kernel<true>)
       .out("any.out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .no_gradient();
   aten.def("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
       .cpp_name("any_dims")
       .compute(truth_dims_rule<true>, truth_dims_kernel<true>)
       .out("any.dims_out")
-      .tags(Tag::reduction, Tag::strided_out, Tag::core);
+      .tags(Tag::reduction, Tag::strided_out, Tag::core)
+      .no_gradient();
   aten.def("_is_all_true(Tensor self) -> Tensor")
       .compute(
           [](const Tensor& self) {
@@ -348,7 +378,8 @@ void register_reductions(Library& aten) {
             return truth_rule<false>(self);
           },
           truth_kernel<false>)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .no_gradient();
   aten.def("_is_any_true(Tensor self) -> Tensor")
       .compute(
           [](const Tensor& self) {
@@ -356,7 +387,8 @@ void register_reductions(Library& aten) {
             return truth_rule<true>(self);
           },
           truth_kernel<true>)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .no_gradient();
 
   aten.def("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
       .compute(
@@ -367,7 +399,8 @@ void register_reductions(Library& aten) {
             count_into(self, rule::dims_or_all("count_nonzero", dim, self.dim()), out);
           })
       .out("count_nonzero.dim_IntList_out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
+      .no_gradient();
   aten.def("count_nonzero(Tensor self, int? dim=None) -> Tensor")
       .compute(
           [](const Tensor& self, std::optional<int64_t> dim) {
@@ -377,7 +410,8 @@ void register_reductions(Library& aten) {
             count_into(self, rule::dim_or_all("count_nonzero", dim, self.dim()), out);
           })
       .out("count_nonzero.out")
-      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::reduction, Tag::strided_out)
+      .no_gradient();
 }
 
 }  // namespace calque

@@ -1,7 +1,10 @@
 // Scans: cumsum, cumprod, logcumsumexp, cummax, cummin, diff.
 #include "kernel/cpu/reduce/scan.h"
 
+#include "calque/op/aten/reductions_backward.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/reduction_formulas.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -57,6 +60,13 @@ void extreme_kernel(const Tensor& self, int64_t dim, const Tensor& values, const
   kernel::scan_extreme(largest, self, rule::one_dim("cummax", dim, self), values, indices);
 }
 
+Tensor cumsum_gradient(const Gradients& g) {
+  const Tensor grad = g.grad().to(g.dtype("self"));
+  const int64_t dim = g.integer("dim");
+  if (guard_or(grad.sym_numel() <= 1, false) || guard_or(grad.sym_size(dim) == 1, false)) return grad;
+  return grad.flip({dim}).cumsum(dim).flip({dim});
+}
+
 }  // namespace
 
 void register_scans(Library& aten);
@@ -64,15 +74,23 @@ void register_scans(Library& aten) {
   aten.def("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
       .compute(scan_rule<Scan::sum>, scan_kernel<Scan::sum>)
       .out("cumsum.out")
-      .tags(Tag::dtype_from_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dtype_from_out, Tag::strided_out, Tag::core)
+      .gradient("self", "", cumsum_gradient);
   aten.def("cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)")
-      .mutate(scan_in_place_rule<Scan::sum>, scan_in_place<Scan::sum>);
+      .mutate(scan_in_place_rule<Scan::sum>, scan_in_place<Scan::sum>)
+      .gradient("self", "", cumsum_gradient);
   aten.def("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
       .compute(scan_rule<Scan::prod>, scan_kernel<Scan::prod>)
       .out("cumprod.out")
-      .tags(Tag::dtype_from_out, Tag::strided_out);
+      .tags(Tag::dtype_from_out, Tag::strided_out)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return cumprod_backward(g.grad().to(g.dtype("self")), g["self"], g.integer("dim"), g["result"]);
+      });
   aten.def("cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)")
-      .mutate(scan_in_place_rule<Scan::prod>, scan_in_place<Scan::prod>);
+      .mutate(scan_in_place_rule<Scan::prod>, scan_in_place<Scan::prod>)
+      .gradient("self", "self result", [](const Gradients& g) {
+        return cumprod_backward(g.grad().to(g.dtype("self")), g["self"], g.integer("dim"), g["result"]);
+      });
   aten.def("logcumsumexp(Tensor self, int dim) -> Tensor")
       .compute(
           [](const Tensor& self, int64_t dim) {
@@ -84,13 +102,18 @@ void register_scans(Library& aten) {
             kernel::scan(Scan::logsumexp, self, rule::one_dim("logcumsumexp", dim, self), out);
           })
       .out("logcumsumexp.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "self result", gradient::logcumsumexp_backward);
   aten.def("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
       .compute(extreme_rule<true>, extreme_kernel<true>)
-      .out("cummax.out(values, indices)");
+      .out("cummax.out(values, indices)")
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return cummaxmin_backward(g.grad(), g["self"], g["result1"], g.integer("dim")); });
   aten.def("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
       .compute(extreme_rule<false>, extreme_kernel<false>)
-      .out("cummin.out(values, indices)");
+      .out("cummin.out(values, indices)")
+      .gradient("self", "self result1",
+                [](const Gradients& g) { return cummaxmin_backward(g.grad(), g["self"], g["result1"], g.integer("dim")); });
 }
 
 }  // namespace calque

@@ -1,6 +1,7 @@
 // gather and the scatter family: one index for each element along one dimension.
 #include "kernel/cpu/index/scatter.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/indexing.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 
@@ -145,17 +146,23 @@ void register_scatter(Library& aten) {
   aten.def("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
       .compute(gather_rule, gather_kernel)
       .out("gather.out")
-      .tags(Tag::unshared_out, Tag::core, Tag::strided_out);
+      .tags(Tag::unshared_out, Tag::core, Tag::strided_out)
+      .gradient("self", "self index", gradient::of_gather);
   aten.def("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .compute(scatter_src_rule<"scatter">, scatter_src_kernel<"scatter", Put::assign>)
       .in_place("scatter_.src")
       .out("scatter.src_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "index",
+                [](const Gradients& g) { return g.grad().scatter(g.integer("dim"), g["index"], Scalar(0)); })
+      .gradient("src", "index", [](const Gradients& g) { return g.grad().gather(g.integer("dim"), g["index"]); });
   aten.def("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .compute(scatter_value_rule, scatter_value_kernel)
       .in_place("scatter_.value")
       .out("scatter.value_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "index",
+                [](const Gradients& g) { return g.grad().scatter(g.integer("dim"), g["index"], Scalar(0)); });
   aten.def("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
       .compute(scatter_named_rule, scatter_named_kernel)
       .in_place("scatter_.reduce")
@@ -170,14 +177,17 @@ void register_scatter(Library& aten) {
       .compute(scatter_src_rule<"scatter_add">, scatter_src_kernel<"scatter_add", Put::add>)
       .in_place("scatter_add_")
       .out("scatter_add.out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); })
+      .gradient("src", "index", [](const Gradients& g) { return g.grad().gather(g.integer("dim"), g["index"]); });
   aten.def(
           "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
           "Tensor")
       .compute(scatter_reduce_rule, scatter_reduce_kernel)
       .in_place("scatter_reduce_.two")
       .out("scatter_reduce.two_out")
-      .tags(Tag::core, Tag::self_in_out, Tag::strided_out);
+      .tags(Tag::core, Tag::self_in_out, Tag::strided_out)
+      .gradient("self src", "self index src result", gradient::of_scatter_reduce);
 }
 
 }  // namespace calque

@@ -332,6 +332,25 @@ void block_diag_kernel(TensorList tensors, const Tensor& out) {
   }
 }
 
+TensorVector of_blocks(const Gradients& g) {
+  TensorVector out;
+  SymInt row = 0, column = 0;
+  for (const Meta& m : g.metas("tensors")) {
+    if (m.sizes.size() == 1 && guard(m.sizes[0] == 0)) {
+      out.push_back(g.grad().new_zeros({0}));
+      continue;
+    }
+    const SymInt rows = m.sizes.size() == 2 ? m.sizes[0] : SymInt(1), columns = m.sizes.empty() ? SymInt(1) : m.sizes.back();
+    Tensor block = g.grad().slice(0, row, row + rows).slice(1, column, column + columns);
+    if (m.sizes.size() < 2) block = block.squeeze(m.sizes.empty() ? -1 : 0);
+    if (m.sizes.empty()) block = block.squeeze(-1);
+    out.push_back(block);
+    row += rows;
+    column += columns;
+  }
+  return out;
+}
+
 }  // namespace
 
 void register_shaping(Library& aten);
@@ -339,28 +358,40 @@ void register_shaping(Library& aten) {
   aten.def("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
       .compute(roll_rule, roll_kernel)
       .out("roll.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        SymInts shifts = g.sym_ints("shifts");
+        std::reverse(shifts.begin(), shifts.end());
+        for (SymInt& shift : shifts) shift = -shift;
+        std::vector<int64_t> dims = g.integers("dims");
+        std::reverse(dims.begin(), dims.end());
+        return g.grad().roll(shifts, dims);
+      });
   aten.def("flip(Tensor self, int[] dims) -> Tensor")
       .compute(flip_rule, flip_kernel)
       .out("flip.out")
-      .tags(Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::dense_out, Tag::strided_out, Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().flip(g.integers("dims")); });
   aten.def("fliplr(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("fliplr", self, 1); });
   aten.def("flipud(Tensor self) -> Tensor").composite([](const Tensor& self) { return flip_one("flipud", self, 0); });
   aten.def("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")
       .compute(rot90_rule, rot90_kernel)
       .out("rot90.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().rot90(-g.integer("k"), g.integers("dims")); });
 
   aten.def("tril(Tensor self, SymInt diagonal=0) -> Tensor")
       .compute(triangle_rule<true>, triangle_kernel<true>)
       .in_place("tril_")
       .out("tril.out")
-      .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().tril(g.sym_int("diagonal")); });
   aten.def("triu(Tensor self, SymInt diagonal=0) -> Tensor")
       .compute(triangle_rule<false>, triangle_kernel<false>)
       .in_place("triu_")
       .out("triu.out")
-      .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out);
+      .tags(Tag::overlap_ok, Tag::strided_out, Tag::self_in_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().triu(g.sym_int("diagonal")); });
   aten.def(
           "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? "
           "device=None, bool? pin_memory=None) -> Tensor")
@@ -375,27 +406,38 @@ void register_shaping(Library& aten) {
       .compute(pixel_shuffle_rule,
                [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(self, out, factor, true); })
       .out("pixel_shuffle.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().pixel_unshuffle(g.integer("upscale_factor")); });
   aten.def("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
       .python_alias("torch.nn.functional.pixel_unshuffle", "torch.pixel_unshuffle")
       .compute(pixel_unshuffle_rule,
                [](const Tensor& self, int64_t factor, const Tensor& out) { pixel_copy(out, self, factor, false); })
       .out("pixel_unshuffle.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().pixel_shuffle(g.integer("downscale_factor")); });
   aten.def("channel_shuffle(Tensor self, SymInt groups) -> Tensor")
       .python_alias("torch.nn.functional.channel_shuffle", "torch.channel_shuffle")
       .own(channel_shuffle<true>, channel_shuffle<false>)
       .out("channel_shuffle.out")
-      .tags(Tag::dense_out, Tag::may_alias);
+      .tags(Tag::dense_out, Tag::may_alias)
+      .gradient("self", "", [](const Gradients& g) {
+        return g.grad().channel_shuffle(floor_div(g.sizes("self")[1], g.sym_int("groups")));
+      });
   aten.def("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor")
       .python_alias("torch.nn.functional.native_channel_shuffle", "torch.native_channel_shuffle")
       .compute(channel_shuffle_rule, channel_shuffle_kernel)
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return g.grad().native_channel_shuffle(floor_div(g.sizes("self")[1], g.sym_int("groups")));
+      });
 
   aten.def("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
       .compute(diag_embed_rule, diag_embed_kernel)
       .out("diag_embed.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return g.grad().diagonal(g.integer("offset"), g.integer("dim1"), g.integer("dim2"));
+      });
   aten.def("diag(Tensor self, int diagonal=0) -> Tensor").composite(diag_body).out("diag.out");
   aten.def("diagflat(Tensor self, int offset=0) -> Tensor").composite([](const Tensor& self, int64_t offset) {
     return self.contiguous().view({-1}).diag(offset);
@@ -404,7 +446,8 @@ void register_shaping(Library& aten) {
       .python("torch.block_diag", "torch.functional.block_diag")
       .compute(block_diag_rule, block_diag_kernel)
       .out("block_diag.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("tensors", "", of_blocks);
 }
 
 }  // namespace calque

@@ -69,6 +69,24 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype)
   return out;
 }
 
+// ---- gradients of gradients -----------------------------------------------------------------------------------------
+Tensor softmax_twice(const Gradients& g) {
+  const Tensor output = g["output"], given = g["grad_output"], grad = g.grad().to(output.dtype());
+  const int64_t dim = g.integer("dim");
+  const Tensor of_grad = given.mul(grad.mul(output).sum({dim}, true));
+  const Tensor of_given = output.mul(given).sum({dim}, true).mul(grad);
+  return given.mul(grad).sub(of_given).sub(of_grad).to(output.dtype());
+}
+Tensor log_softmax_twice_given(const Gradients& g) {
+  const Tensor output = g["output"], grad = g.grad().to(output.dtype());
+  return grad.sub(grad.mul(output.exp()).sum({g.integer("dim")}, true));
+}
+Tensor log_softmax_twice(const Gradients& g) {
+  const Tensor output = g["output"];
+  const Tensor power = output.exp();
+  return g["grad_output"].sum({g.integer("dim")}, true).neg().mul(power).mul(g.grad().to(output.dtype())).to(output.dtype());
+}
+
 }  // namespace
 
 void register_softmax(Library& aten);
@@ -76,19 +94,33 @@ void register_softmax(Library& aten) {
   aten.def("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
       .compute(forward_rule<false>, forward_kernel<false>)
       .out("_softmax.out")
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("self", "result", [](const Gradients& g) {
+        return _softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self"));
+      });
   aten.def("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
       .compute(forward_rule<true>, forward_kernel<true>)
       .out("_log_softmax.out")
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("self", "result", [](const Gradients& g) {
+        return _log_softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self"));
+      });
   aten.def("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .compute(backward_rule<false>, backward_kernel<false>)
       .out("_softmax_backward_data.out(grad_input)")
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("grad_output", "output",
+                [](const Gradients& g) {
+                  return _softmax_backward_data(g.grad().to(g.dtype("output")), g["output"], g.integer("dim"),
+                                                g.argument("input_dtype").to_dtype());
+                })
+      .gradient("output", "grad_output output", softmax_twice);
   aten.def("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .compute(backward_rule<true>, backward_kernel<true>)
       .out("_log_softmax_backward_data.out")
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("grad_output", "output", log_softmax_twice_given)
+      .gradient("output", "grad_output output", log_softmax_twice);
   aten.def("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .composite(with_dtype<false>)
       .out("softmax.int_out");
@@ -99,7 +131,10 @@ void register_softmax(Library& aten) {
   aten.def("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor").composite(with_dtype<true>);
   aten.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .own(safe_rule, safe_softmax)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "result", [](const Gradients& g) {
+        return _softmax_backward_data(g.grad(), g["result"], g.integer("dim"), g.dtype("self"));
+      });
 }
 
 }  // namespace calque

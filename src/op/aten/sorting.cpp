@@ -6,6 +6,8 @@
 #include "kernel/cpu/index/search.h"
 #include "kernel/cpu/index/slices.h"
 #include "kernel/cpu/index/sort.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/reduction_formulas.h"
 #include "op/rule/indexing.h"
 #include "op/stanza.h"
 
@@ -184,10 +186,12 @@ void register_sorting(Library& aten) {
   aten.def("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
       .compute(sort_rule, sort_kernel)
       .out("sort.values(values, indices)")
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, true); });
   aten.def("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
       .compute(sort_stable_rule, sort_stable_kernel)
-      .out("sort.values_stable(values, indices)");
+      .out("sort.values_stable(values, indices)")
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, true); });
   aten.def("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
       .composite([](const Tensor& self, int64_t dim, bool descending) { return std::get<1>(sort(self, dim, descending)); });
   aten.def("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
@@ -201,24 +205,29 @@ void register_sorting(Library& aten) {
   aten.def("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
       .compute(topk_rule, topk_kernel)
       .out("topk.values(values, indices)")
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, true); });
   aten.def("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(kthvalue_rule, kthvalue_kernel)
       .out("kthvalue.values(values, indices)")
-      .tags(Tag::unshared_out);
+      .tags(Tag::unshared_out)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, g.flag("keepdim")); });
   aten.def(
           "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
           "side=None, Tensor? sorter=None) -> Tensor")
       .compute(searchsorted_rule, searchsorted_kernel)
-      .out("searchsorted.Tensor_out");
+      .out("searchsorted.Tensor_out")
+      .no_gradient();
   aten.def(
           "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
           "side=None, Tensor? sorter=None) -> Tensor")
       .compute(searchsorted_scalar_rule, searchsorted_scalar_kernel)
-      .out("searchsorted.Scalar_out");
+      .out("searchsorted.Scalar_out")
+      .no_gradient();
   aten.def("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
       .compute(bucketize_rule, bucketize_kernel)
-      .out("bucketize.Tensor_out");
+      .out("bucketize.Tensor_out")
+      .no_gradient();
   aten.def("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
       .compute([](const Scalar& self, const Tensor& boundaries, bool out_int32,
                   bool right) { return bucketize_rule(wrapped_scalar(self), boundaries, out_int32, right); },
@@ -226,12 +235,14 @@ void register_sorting(Library& aten) {
                  bucketize_kernel(wrapped_scalar(self), boundaries, out_int32, right, out);
                })
       .out("bucketize.Scalar_out")
-      .tags(Tag::dense_out);
+      .tags(Tag::dense_out)
+      .no_gradient();
   aten.def(
           "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
           "Tensor")
       .compute(isin_rule, isin_kernel)
-      .out("isin.Tensor_Tensor_out");
+      .out("isin.Tensor_Tensor_out")
+      .no_gradient();
   aten.def(
           "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> "
           "Tensor")
@@ -240,7 +251,8 @@ void register_sorting(Library& aten) {
                [](const Tensor& elements, const Scalar& test, bool unique, bool invert, const Tensor& out) {
                  isin_kernel(elements, wrapped_scalar(test), unique, invert, out);
                })
-      .out("isin.Tensor_Scalar_out");
+      .out("isin.Tensor_Scalar_out")
+      .no_gradient();
   aten.def(
           "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
           "Tensor")
@@ -249,7 +261,8 @@ void register_sorting(Library& aten) {
                [](const Scalar& element, const Tensor& tests, bool unique, bool invert, const Tensor& out) {
                  isin_kernel(wrapped_scalar(element), tests, unique, invert, out);
                })
-      .out("isin.Scalar_Tensor_out");
+      .out("isin.Scalar_Tensor_out")
+      .no_gradient();
 }
 
 }  // namespace calque

@@ -1,4 +1,7 @@
 // One tensor into several views: split, chunk, unbind and NumPy's variants of them.
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/joining.h"
+#include "calque/op/aten/zeros.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -156,18 +159,48 @@ std::vector<Tensor> numpy_split(const char* op, const Tensor& self, IntList indi
   return self.tensor_split(as_sym(indices), numpy_split_dim(op, self, least));
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+SymInts pieces_of(const Gradients& g) {
+  const auto dim = static_cast<size_t>(wrap_dim(g.integer("dim"), g.dim("self"), "split"));
+  const SymInt size = g.sizes("self")[dim], piece = g.sym_int("split_size");
+  if (guard_or(piece == 0, false)) return {size};
+  SymInts out;
+  SymInt left = size;
+  for (; guard(left > piece); left = left - piece) out.push_back(piece);
+  out.push_back(left);
+  return out;
+}
+Tensor split_gradient(const Gradients& g, const SymInts& pieces) {
+  TensorVector parts;
+  for (size_t i = 0; i < pieces.size(); ++i) parts.push_back(g.grad_or_zeros(i));
+  return cat(parts, wrap_dim(g.integer("dim"), g.dim("self"), "split"));
+}
+Tensor unbind_gradient(const Gradients& g) {
+  const int64_t dim = wrap_dim(g.integer("dim"), g.dim("self"), "unbind");
+  const int64_t count = g.sizes("self")[static_cast<size_t>(dim)].guard_int();
+  TensorVector parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor& grad = g.grad(static_cast<size_t>(i));
+    const Meta& m = g.result_meta(static_cast<size_t>(i));
+    parts.push_back(grad.defined() ? grad : zeros(SymIntList(), m.dtype, Layout::strided, m.device).expand(m.sizes));
+  }
+  return stack(parts, dim);
+}
+
 }  // namespace
 
 void register_splitting(Library& aten);
 void register_splitting(Library& aten) {
   aten.def("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
       .python("torch.split", "torch.functional.split")
-      .view([](const Tensor& self, SymInt split_size, int64_t dim) { return split_rule("split", self, split_size, dim); });
+      .view([](const Tensor& self, SymInt split_size, int64_t dim) { return split_rule("split", self, split_size, dim); })
+      .gradient("self", "", [](const Gradients& g) { return split_gradient(g, pieces_of(g)); });
   aten.def("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
       .view([](const Tensor& self, SymIntList split_sizes, int64_t dim) {
         return split_with_sizes_rule("split_with_sizes", self, split_sizes, dim);
       })
-      .tags(Tag::sizes_results, Tag::core);
+      .tags(Tag::sizes_results, Tag::core)
+      .gradient("self", "", [](const Gradients& g) { return split_gradient(g, g.sym_ints("split_sizes")); });
   aten.def("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
       .tags(Tag::sizes_results)
       .composite(
@@ -178,14 +211,16 @@ void register_splitting(Library& aten) {
            [](const Tensor& self, SymInt split_size, int64_t dim) {
              return made(self, split_rule("unsafe_split", self, split_size, dim));
            })
-      .tags(Tag::may_alias);
+      .tags(Tag::may_alias)
+      .gradient("self", "", [](const Gradients& g) { return split_gradient(g, pieces_of(g)); });
   aten.def("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
       .own([](const Tensor& self, SymIntList sizes,
               int64_t dim) { return made(self, split_with_sizes_rule("unsafe_split_with_sizes", self, sizes, dim)); },
            [](const Tensor& self, SymIntList sizes, int64_t dim) {
              return made(self, split_with_sizes_rule("unsafe_split_with_sizes", self, sizes, dim));
            })
-      .tags(Tag::sizes_results, Tag::may_alias);
+      .tags(Tag::sizes_results, Tag::may_alias)
+      .gradient("self", "", [](const Gradients& g) { return split_gradient(g, g.sym_ints("split_sizes")); });
   aten.def("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
       .tags(Tag::counts_results)
       .composite([](const Tensor& self, int64_t chunks, int64_t dim) { return chunk_by("chunk", self, chunks, dim, true); });
@@ -196,7 +231,8 @@ void register_splitting(Library& aten) {
       });
   aten.def("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
       .tags(Tag::repeatable)
-      .view([](const Tensor& self, int64_t dim) { return unbind_rule("unbind", self, dim); });
+      .view([](const Tensor& self, int64_t dim) { return unbind_rule("unbind", self, dim); })
+      .gradient("self", "", unbind_gradient);
 
   aten.def("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
       .tags(Tag::counts_results)

@@ -11,6 +11,8 @@
 #include "calque/base/warning.h"
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/statistics.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/reduction_formulas.h"
 #include "op/rule/reduction.h"
 #include "op/stanza.h"
 
@@ -158,13 +160,27 @@ void mode_kernel(const Tensor& self, int64_t dim, bool keepdim, const Tensor& va
   kernel::mode(self, rule::one_dim("mode", dim, self), keepdim, values, indices);
 }
 
+// ---- gradients ------------------------------------------------------------------------------------------------------
+Tensor with_mean(const Gradients& g, const Tensor& of_spread) {
+  if (!g.grad(1).defined()) return of_spread;
+  const Tensor of_mean = gradient::mean_backward(g, g.grad(1));
+  return of_spread.defined() ? of_spread.add(of_mean) : of_mean;
+}
+Tensor var_mean_gradient(const Gradients& g) {
+  return with_mean(g, g.grad(0).defined() ? gradient::var_backward(g, g.grad(0)) : Tensor());
+}
+Tensor std_mean_gradient(const Gradients& g) {
+  return with_mean(g, g.grad(0).defined() ? gradient::std_backward(g, g.grad(0), g["result0"]) : Tensor());
+}
+
 }  // namespace
 
 void register_statistics(Library& aten);
 void register_statistics(Library& aten) {
   aten.def("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<false>, spread_kernel<false>)
-      .tags(Tag::reduction, Tag::core);
+      .tags(Tag::reduction, Tag::core)
+      .gradient("self", "self", [](const Gradients& g) { return gradient::var_backward(g, g.grad()); });
   aten.def(
           "var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) "
           "out) -> Tensor(a!)")
@@ -172,7 +188,8 @@ void register_statistics(Library& aten) {
       .tags(Tag::out, Tag::cast_out);
   aten.def("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .compute(spread_rule<true>, spread_kernel<true>)
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "self result", [](const Gradients& g) { return gradient::std_backward(g, g.grad(), g["result"]); });
   aten.def(
           "std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) "
           "out) -> Tensor(a!)")
@@ -183,13 +200,15 @@ void register_statistics(Library& aten) {
           "Tensor)")
       .compute(spread_mean_rule<false>, spread_mean_kernel<false>)
       .out("var_mean.correction_out")
-      .tags(Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction)
+      .gradient("self", "self", var_mean_gradient);
   aten.def(
           "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
           "Tensor)")
       .compute(spread_mean_rule<true>, spread_mean_kernel<true>)
       .out("std_mean.correction_out")
-      .tags(Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction)
+      .gradient("self", "self result0", std_mean_gradient);
   aten.def("var(Tensor self, bool unbiased=True) -> Tensor")
       .cpp_name("var_unbiased")
       .composite([](const Tensor& self, bool unbiased) -> Tensor { return self.var(Dims(), bessel(unbiased), false); });
@@ -230,23 +249,28 @@ void register_statistics(Library& aten) {
   aten.def("median(Tensor self) -> Tensor")
       .compute(median_rule, median_kernel<false>)
       .out("median.out")
-      .tags(Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction)
+      .gradient("self", "self result", gradient::shared_evenly);
   aten.def("nanmedian(Tensor self) -> Tensor")
       .compute(median_rule, median_kernel<true>)
       .out("nanmedian.out")
-      .tags(Tag::dense_out, Tag::reduction);
+      .tags(Tag::dense_out, Tag::reduction)
+      .gradient("self", "self result", gradient::shared_evenly);
   aten.def("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<false>, median_dim_kernel<false>)
       .out("median.dim_values(values, indices)")
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, g.flag("keepdim")); });
   aten.def("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(median_dim_rule<true>, median_dim_kernel<true>)
       .out("nanmedian.dim_values(values, indices)")
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, g.flag("keepdim")); });
   aten.def("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
       .compute(mode_rule, mode_kernel)
       .out("mode.values(values, indices)")
-      .tags(Tag::reduction);
+      .tags(Tag::reduction)
+      .gradient("self", "result1", [](const Gradients& g) { return gradient::selected_backward(g, g.flag("keepdim")); });
 }
 
 }  // namespace calque

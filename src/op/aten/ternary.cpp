@@ -1,4 +1,4 @@
-// Operators of three operands: selection, filling by a mask, clamping by tensors, interpolation, fused arithmetic.
+// Operators of three operands: filling by a mask, clamping by tensors, interpolation, fused arithmetic.
 #include "kernel/cpu/elementwise/ternary.h"
 
 #include <limits>
@@ -10,11 +10,11 @@
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/unary.h"
+#include "op/gradient/formulas.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -22,22 +22,6 @@ namespace {
 
 using kernel::Binary;
 using kernel::Ternary;
-
-// ---- where ----------------------------------------------------------------------------------------------------------
-Meta where_rule(const Tensor& condition, const Tensor& self, const Tensor& other) {
-  if (condition.dtype() == DType::uint8)
-    warn("where received a uint8 condition tensor. This behavior is deprecated; use a boolean condition instead.");
-  else if (condition.dtype() != DType::bool_)
-    throw UserError("where: expected condition to be a boolean tensor, but got a tensor with dtype " +
-                    std::string(name(condition.dtype())));
-  return rule::pointwise("where", result_type(self, other), {&condition, &self, &other});
-}
-void where_kernel(const Tensor& condition, const Tensor& self, const Tensor& other, const Tensor& out) {
-  kernel::ternary(Ternary::where, result_type(self, other), condition, self, other, Scalar(1), out);
-}
-Tensor number(const Tensor& condition, const Scalar& value, DType dtype) {
-  return scalar_tensor(value, dtype, Layout::strided, condition.device(), std::nullopt);
-}
 
 // ---- masked_fill ----------------------------------------------------------------------------------------------------
 Meta masked_fill_rule(const Tensor& self, const Tensor& mask) {
@@ -190,32 +174,61 @@ bool is_nonzero_body(const Tensor& self) {
   return value.to_bool();
 }
 
+TensorVector clamp_limits(const Gradients& g) {
+  const Tensor self = g["self"], min = g["min"], max = g["max"];
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  TensorVector out(2);
+  if (min.defined() && max.defined()) {
+    if (g.needs("min")) {
+      const Tensor in_order = min.lt(max);
+      out[0] = where(self.lt(min).logical_and(in_order), g.grad(), zero);
+    }
+    if (g.needs("max")) {
+      const Tensor crossed = max.lt(min);
+      out[1] = where(self.gt(max).logical_or(crossed), g.grad(), zero);
+    }
+  } else if (min.defined()) {
+    out[0] = where(self.lt(min), g.grad(), zero);
+  } else {
+    out[1] = where(self.gt(max), g.grad(), zero);
+  }
+  return out;
+}
+Tensor clamp_self(const Gradients& g) {
+  const Tensor self = g["self"], min = g["min"], max = g["max"];
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  if (!max.defined()) return where(self.ge(min), g.grad(), zero);
+  if (!min.defined()) return where(self.le(max), g.grad(), zero);
+  const Tensor above = self.ge(min);
+  return where(above.logical_and(self.le(max)), g.grad(), zero);
+}
+Tensor below_min(const Gradients& g) {
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  return where(g["self"].lt(g["min"]), g.grad(), zero);
+}
+Tensor above_min(const Gradients& g) {
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  return where(g["self"].ge(g["min"]), g.grad(), zero);
+}
+Tensor above_max(const Gradients& g) {
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  return where(g["self"].gt(g["max"]), g.grad(), zero);
+}
+Tensor below_max(const Gradients& g) {
+  const Tensor zero = gradient::number_like(Scalar(0.0), g.grad());
+  return where(g["self"].le(g["max"]), g.grad(), zero);
+}
+
+Tensor addcdiv_divisor(const Gradients& g) {
+  const Tensor divisor = g["tensor2"], square = divisor.mul(divisor);
+  const Tensor slope = gradient::times(g["tensor1"], g.scalar("value")).div(square);
+  return g.grad().neg().mul(slope);
+}
+
 }  // namespace
 
 void register_ternary(Library& aten);
 void register_ternary(Library& aten) {
-  aten.def("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
-      .compute(where_rule, where_kernel)
-      .out("where.self_out")
-      .tags(Tag::pointwise, Tag::core);
-  aten.def("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
-      .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) {
-        const DType d = result_type(self, other);
-        const Tensor second = number(condition, other, d);
-        return where(condition, self.to(d), second);
-      });
-  aten.def("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
-      .composite([](const Tensor& condition, const Scalar& self, const Tensor& other) {
-        const DType d = result_type(other, self);
-        const Tensor first = number(condition, self, d);
-        return where(condition, first, other.to(d));
-      });
-  aten.def("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
-      .composite([](const Tensor& condition, const Scalar& self, const Scalar& other) {
-        const DType d = TypePromotion().add(self).add(other).result();
-        const Tensor second = number(condition, other, d);
-        return where(condition, number(condition, self, d), second);
-      });
   aten.def("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
       .compute(
           [](const Tensor& self, const Tensor& mask, const Scalar& value) {
@@ -229,30 +242,40 @@ void register_ternary(Library& aten) {
           })
       .in_place("masked_fill_.Scalar")
       .out("masked_fill.Scalar_out")
-      .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
+      .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise)
+      .gradient("self", "mask", [](const Gradients& g) { return g.grad().masked_fill(g["mask"], Scalar(0)); });
   aten.def("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
       .compute(masked_fill_tensor_rule, masked_fill_tensor)
       .in_place("masked_fill_.Tensor")
       .out("masked_fill.Tensor_out")
-      .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise);
+      .tags(Tag::overlap_ok, Tag::dense_out, Tag::pointwise)
+      .gradient("self", "mask", [](const Gradients& g) { return g.grad().masked_fill(g["mask"], Scalar(0)); })
+      .gradient("value", "mask",
+                [](const Gradients& g) { return gradient::where_or(g["mask"], g.grad(), Scalar(0)).sum(); });
   aten.def("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .cpp_name("clamp_Tensor")
       .compute(clamp_rule, clamp_kernel)
       .in_place("clamp_.Tensor")
       .out("clamp.Tensor_out")
-      .tags(Tag::cast_out, Tag::pointwise, Tag::core);
+      .tags(Tag::cast_out, Tag::pointwise, Tag::core)
+      .gradient("min max", "self min max", clamp_limits)
+      .gradient("self", "self min max", clamp_self);
   aten.def("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
       .compute([](const Tensor& self, const Tensor& min) { return clamp_rule(self, min, {}); },
                [](const Tensor& self, const Tensor& min, const Tensor& out) { clamp_kernel(self, min, {}, out); })
       .in_place("clamp_min_.Tensor", Tag::left_whole)
       .out("clamp_min.Tensor_out")
-      .tags(Tag::cast_out, Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise)
+      .gradient("min", "self min", below_min)
+      .gradient("self", "self min", above_min);
   aten.def("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
       .compute([](const Tensor& self, const Tensor& max) { return clamp_rule(self, {}, max); },
                [](const Tensor& self, const Tensor& max, const Tensor& out) { clamp_kernel(self, {}, max, out); })
       .in_place("clamp_max_.Tensor", Tag::left_whole)
       .out("clamp_max.Tensor_out")
-      .tags(Tag::cast_out, Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise)
+      .gradient("max", "self max", above_max)
+      .gradient("self", "self max", below_max);
   aten.def("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
       .compute(lerp_scalar_rule,
                [](const Tensor& self, const Tensor& end, const Scalar& weight, const Tensor& out) {
@@ -260,7 +283,10 @@ void register_ternary(Library& aten) {
                })
       .in_place("lerp_.Scalar")
       .out("lerp.Scalar_out")
-      .tags(Tag::cast_out, Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise)
+      .gradient("end", "", [](const Gradients& g) { return gradient::times(g.grad(), g.scalar("weight")); })
+      .gradient("self", "",
+                [](const Gradients& g) { return gradient::times(g.grad(), Scalar(1.0 - g.scalar("weight").to_double())); });
   aten.def("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .compute(lerp_tensor_rule,
                [](const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) {
@@ -268,17 +294,30 @@ void register_ternary(Library& aten) {
                })
       .in_place("lerp_.Tensor")
       .out("lerp.Tensor_out")
-      .tags(Tag::pointwise);
+      .tags(Tag::pointwise)
+      .gradient("end", "weight", [](const Gradients& g) { return g.grad().mul(g["weight"]); })
+      .gradient("self", "weight",
+                [](const Gradients& g) { return g.grad().mul(gradient::number_minus(Scalar(1), g["weight"])); })
+      .gradient("weight", "self end", [](const Gradients& g) { return g.grad().mul(g["end"].sub(g["self"])); });
   aten.def("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcmul_rule, addcmul_kernel)
       .in_place("addcmul_")
       .out("addcmul.out")
-      .tags(Tag::cast_out, Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); })
+      .gradient("tensor1", "tensor2",
+                [](const Gradients& g) { return g.grad().mul(gradient::times(g["tensor2"], g.scalar("value"))); })
+      .gradient("tensor2", "tensor1",
+                [](const Gradients& g) { return g.grad().mul(gradient::times(g["tensor1"], g.scalar("value"))); });
   aten.def("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .compute(addcdiv_rule, addcdiv_kernel)
       .in_place("addcdiv_")
       .out("addcdiv.out")
-      .tags(Tag::cast_out, Tag::pointwise);
+      .tags(Tag::cast_out, Tag::pointwise)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); })
+      .gradient("tensor1", "tensor2",
+                [](const Gradients& g) { return g.grad().mul(gradient::number_over(g.scalar("value"), g["tensor2"])); })
+      .gradient("tensor2", "tensor1 tensor2", addcdiv_divisor);
   aten.def("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
       .composite(isclose_body);
   aten.def("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
@@ -286,10 +325,12 @@ void register_ternary(Library& aten) {
            [](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
              return all_true(isclose_body(self, other, rtol, atol, equal_nan));
            })
-      .tags(Tag::data_dependent);
+      .tags(Tag::data_dependent)
+      .no_gradient();
   aten.def("equal(Tensor self, Tensor other) -> bool")
       .own([](const Tensor&, const Tensor&) -> bool { needs_values("equal"); }, equal_kernel)
-      .tags(Tag::data_dependent);
+      .tags(Tag::data_dependent)
+      .no_gradient();
   aten.def("is_nonzero(Tensor self) -> bool").composite(is_nonzero_body);
 }
 

@@ -200,7 +200,8 @@ void register_unique(Library& aten) {
   aten.def("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor")
       .own(bincount_fake, bincount_kernel)
       .out("bincount.out")
-      .tags(Tag::dense_out, Tag::data_dependent, Tag::allocates_own);
+      .tags(Tag::dense_out, Tag::data_dependent, Tag::allocates_own)
+      .no_gradient();
   aten.def("one_hot(Tensor self, int num_classes=-1) -> Tensor")
       .python_alias("torch.nn.functional.one_hot", "torch._C._nn.one_hot")
       .python("torch.nn.functional.one_hot")

@@ -2,8 +2,12 @@
 #include "kernel/cpu/pooling/unpooling.h"
 #include "calque/base/error.h"
 #include "calque/op/aten/arange.h"
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/like.h"
+#include "calque/op/aten/pooling_gradients.h"
 #include "calque/op/aten/zeros.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/pooling.h"
 #include "op/rule/geometry.h"
 #include "op/rule/pooling.h"
 #include "op/stanza.h"
@@ -168,12 +172,56 @@ void conv_tbc_kernel(const Tensor& self, const Tensor& weight, const Tensor& bia
   }
 }
 
+// A product at each step of the kernel, and its gradients.
+TensorVector of_conv_tbc(const Gradients& g) {
+  const Tensor self = g["self"], weight = g["weight"];
+  const Tensor& grad = g.grad();
+  const int64_t pad = g.integer("pad");
+  const SymInt in_length = self.sym_size(0), out_length = grad.sym_size(0);
+  const Tensor of_self = zeros_like(self), of_weight = zeros_like(weight);
+  const int64_t steps = weight.sym_size(0).guard_int();
+  for (int64_t k = 0; k < steps; ++k) {
+    const int64_t from = std::max<int64_t>(0, k - pad), to = std::max<int64_t>(0, pad - k);
+    const SymInt n = sym_min(in_length - from, out_length - to);
+    if (!guard(n > 0)) continue;
+    const Tensor part = grad.narrow(0, to, n).reshape({n * grad.sym_size(1), grad.sym_size(2)});
+    const Tensor input = self.narrow(0, from, n).reshape({n * self.sym_size(1), self.sym_size(2)});
+    of_self.narrow(0, from, n).add_(part.mm(weight.select(0, k).t()).view({n, self.sym_size(1), self.sym_size(2)}));
+    of_weight.select(0, k).add_(input.t().mm(part));
+  }
+  return {of_self, of_weight, grad.sum({0, 1}, false)};
+}
+
 // ---- grids of affine maps -------------------------------------------------------------------------------------------
 // From -1 to 1, at the pixels' centres unless corners are aligned.
 Tensor steps(const Tensor& theta, int64_t n, bool align_corners) {
   if (n <= 1) return full({n}, 0, theta.dtype());
   const Tensor line = linspace(-1, 1, n, theta.dtype());
   return align_corners ? line : line * (static_cast<double>(n - 1)) / static_cast<double>(n);
+}
+// The corners' coordinates with a 1 behind them: [points, spatial + 1].
+Tensor affine_base(const Tensor& like, SymIntList size, bool align_corners) {
+  const auto spatial = static_cast<int64_t>(size.size()) - 2;
+  SymInts sizes(size.begin() + 2, size.end());
+  const SymInt points = product(sizes);
+  std::vector<Tensor> columns;
+  for (int64_t d = spatial; d-- > 0;) {  // the last dimension of the picture is the first coordinate
+    SymInts shape(static_cast<size_t>(spatial), 1);
+    shape[static_cast<size_t>(d)] = sizes[static_cast<size_t>(d)];
+    columns.push_back(steps(like, sizes[static_cast<size_t>(d)].guard_int(), align_corners)
+                          .view(shape)
+                          .expand(sizes)
+                          .reshape({points, 1}));
+  }
+  columns.push_back(ones({points, 1}, like.dtype()));
+  return cat(columns, 1);
+}
+Tensor of_affine_grid(const Gradients& g) {
+  const SymInts size = g.sym_ints("size");
+  const auto spatial = static_cast<int64_t>(size.size()) - 2;
+  const Tensor base = affine_base(g.grad(), size, g.flag("align_corners"));
+  const Tensor grad = g.grad().reshape({size[0], base.sym_size(0), spatial});
+  return grad.transpose(1, 2).matmul(base);
 }
 Meta affine_grid_rule(const Tensor& theta, SymIntList size, bool) {
   const size_t spatial = size.size() - 2;
@@ -219,36 +267,52 @@ void register_unpooling(Library& aten) {
       .python("torch._C._nn.max_unpool2d")
       .compute(unpool2_rule, unpool2_kernel)
       .out("max_unpool2d.out(out)")
-      .tags(Tag::restrides_out);
+      .tags(Tag::restrides_out)
+      .gradient("self", "indices", gradient::of_placed<2>);
   aten.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.max_unpool3d")
       .compute(unpool3_rule, unpool3_kernel)
-      .out("max_unpool3d.out(out)");
+      .out("max_unpool3d.out(out)")
+      .gradient("self", "indices", gradient::of_placed<3>);
   aten.def(
           "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, "
           "Tensor)")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.fractional_max_pool2d")
       .compute(fractional_rule<2>, fractional_kernel<2>)
-      .out("fractional_max_pool2d.output(output, indices)");
+      .out("fractional_max_pool2d.output(output, indices)")
+      .gradient("self", "self result1",
+                [](const Gradients& g) {
+                  return fractional_max_pool2d_backward(g.grad(), g["self"], g.integers("kernel_size"),
+                                                        g.integers("output_size"), g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def(
           "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, "
           "Tensor)")
       .tags(Tag::autocast_float32)
       .python("torch._C._nn.fractional_max_pool3d")
       .compute(fractional_rule<3>, fractional_kernel<3>)
-      .out("fractional_max_pool3d.output(output, indices)");
+      .out("fractional_max_pool3d.output(output, indices)")
+      .gradient("self", "self result1",
+                [](const Gradients& g) {
+                  return fractional_max_pool3d_backward(g.grad(), g["self"], g.integers("kernel_size"),
+                                                        g.integers("output_size"), g["result1"]);
+                })
+      .no_gradient("result1");
   aten.def("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
       .python_alias("torch.nn.functional.conv_tbc", "torch.conv_tbc")
       .tags(Tag::autocast_lower)
       .python("torch.conv_tbc")
       .compute(conv_tbc_rule, conv_tbc_kernel)
-      .out("conv_tbc.out(out)");
+      .out("conv_tbc.out(out)")
+      .gradient("self weight bias", "self weight", of_conv_tbc);
   aten.def("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")
       .python("torch.affine_grid_generator")
       .compute(affine_grid_rule, affine_grid_kernel)
-      .out("affine_grid_generator.out(out)");
+      .out("affine_grid_generator.out(out)")
+      .gradient("theta", "", of_affine_grid);
 }
 
 }  // namespace calque

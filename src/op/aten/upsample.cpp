@@ -2,9 +2,11 @@
 #include <cmath>
 
 #include "calque/op/aten/upsample.h"
+#include "calque/op/aten/upsample_gradients.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/pooling/resample.h"
+#include "op/gradient/upsample.h"
 #include "op/stanza.h"
 
 namespace calque {
@@ -132,43 +134,73 @@ void register_upsample(Library& aten) {
       .python("torch._C._nn.upsample_nearest1d")
       .compute(N1::rule1, N1::run1)
       .out("upsample_nearest1d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_nearest1d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                           gradient::scale_of(g, "scales"));
+      });
   aten.def("upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor")
       .python("torch._C._nn.upsample_nearest2d")
       .compute(N2::rule2, N2::run2)
       .out("upsample_nearest2d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_nearest2d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                           gradient::scale_of(g, "scales_h"), gradient::scale_of(g, "scales_w"));
+      });
   aten.def(
           "upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
       .python("torch._C._nn.upsample_nearest3d")
       .compute(N3::rule3, N3::run3)
       .out("upsample_nearest3d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_nearest3d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                           gradient::scale_of(g, "scales_d"), gradient::scale_of(g, "scales_h"),
+                                           gradient::scale_of(g, "scales_w"));
+      });
   aten.def("_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor")
       .python("torch._C._nn._upsample_nearest_exact1d")
       .compute(E1::rule1, E1::run1)
       .out("_upsample_nearest_exact1d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return _upsample_nearest_exact1d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                                  gradient::scale_of(g, "scales"));
+      });
   aten.def(
           "_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> "
           "Tensor")
       .python("torch._C._nn._upsample_nearest_exact2d")
       .compute(E2::rule2, E2::run2)
       .out("_upsample_nearest_exact2d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return _upsample_nearest_exact2d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                                  gradient::scale_of(g, "scales_h"), gradient::scale_of(g, "scales_w"));
+      });
   aten.def(
           "_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
       .python("torch._C._nn._upsample_nearest_exact3d")
       .compute(E3::rule3, E3::run3)
       .out("_upsample_nearest_exact3d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return _upsample_nearest_exact3d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                                  gradient::scale_of(g, "scales_d"), gradient::scale_of(g, "scales_h"),
+                                                  gradient::scale_of(g, "scales_w"));
+      });
   aten.def("upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor")
       .python("torch._C._nn.upsample_linear1d")
       .compute(L1::rule1, L1::run1)
       .out("upsample_linear1d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_linear1d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"), g.flag("align_corners"),
+                                          gradient::scale_of(g, "scales"));
+      });
   aten.def(
           "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
@@ -176,14 +208,23 @@ void register_upsample(Library& aten) {
       .python("torch._C._nn.upsample_bilinear2d")
       .compute(L2::rule2, L2::run2)
       .out("upsample_bilinear2d.out", Tag::decomposes)
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_bilinear2d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"), g.flag("align_corners"),
+                                            gradient::scale_of(g, "scales_h"), gradient::scale_of(g, "scales_w"));
+      });
   aten.def(
           "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? "
           "scales_h=None, float? scales_w=None) -> Tensor")
       .python("torch._C._nn.upsample_trilinear3d")
       .compute(L3::rule3, L3::run3)
       .out("upsample_trilinear3d.out", Tag::decomposes)
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_trilinear3d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"), g.flag("align_corners"),
+                                             gradient::scale_of(g, "scales_d"), gradient::scale_of(g, "scales_h"),
+                                             gradient::scale_of(g, "scales_w"));
+      });
   aten.def(
           "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
@@ -191,21 +232,34 @@ void register_upsample(Library& aten) {
       .python("torch._C._nn.upsample_bicubic2d")
       .compute(C2::rule2, C2::run2)
       .out("upsample_bicubic2d.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return upsample_bicubic2d_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"), g.flag("align_corners"),
+                                           gradient::scale_of(g, "scales_h"), gradient::scale_of(g, "scales_w"));
+      });
   aten.def(
           "_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
       .python("torch._C._nn._upsample_bilinear2d_aa")
       .compute(A2::rule2, A2::run2)
       .out("_upsample_bilinear2d_aa.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return _upsample_bilinear2d_aa_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"),
+                                                g.flag("align_corners"), gradient::scale_of(g, "scales_h"),
+                                                gradient::scale_of(g, "scales_w"));
+      });
   aten.def(
           "_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? "
           "scales_w=None) -> Tensor")
       .python("torch._C._nn._upsample_bicubic2d_aa")
       .compute(B2::rule2, B2::run2)
       .out("_upsample_bicubic2d_aa.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        return _upsample_bicubic2d_aa_backward(g.grad(), g.sym_ints("output_size"), g.sizes("self"), g.flag("align_corners"),
+                                               gradient::scale_of(g, "scales_h"), gradient::scale_of(g, "scales_w"));
+      });
 
   aten.def("upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
       .python("torch._C._nn.upsample_nearest1d")

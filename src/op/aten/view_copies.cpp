@@ -1,6 +1,10 @@
 // What copies come from views: the *_copy operators (a view's values in fresh contiguous memory) and the *_scatter
 // operators (a copy of self in which a view is overwritten).
+#include "calque/op/aten/view_copies.h"
+#include "calque/op/aten/view_gradients.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
+#include "op/gradient/views.h"
 #include "op/rule/factory.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
@@ -139,6 +143,32 @@ Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntLi
   return out;
 }
 
+// ---- gradients of scatters ------------------------------------------------------------------------------------------
+// What was overwritten has no gradient.
+Tensor of_overwritten_slice(const Gradients& g) {
+  const auto bound = [&](const char* name) { return g.argument(name).is_none() ? OptSymInt() : OptSymInt(g.sym_int(name)); };
+  return slice_scatter(g.grad(), gradient::zeros_of(g, "src"), g.integer("dim"), bound("start"), bound("end"),
+                       g.sym_int("step"));
+}
+Tensor of_written_slice(const Gradients& g) {
+  const auto bound = [&](const char* name) { return g.argument(name).is_none() ? OptSymInt() : OptSymInt(g.sym_int(name)); };
+  return g.grad().slice(g.integer("dim"), bound("start"), bound("end"), g.sym_int("step"));
+}
+OptSymInt offset_said(const Gradients& g) {
+  return g.argument("storage_offset").is_none() ? OptSymInt() : OptSymInt(g.sym_int("storage_offset"));
+}
+// As PyTorch has it: what lies in the place is kept, the rest is zeros.
+Tensor of_overwritten_memory(const Gradients& g) {
+  const SymInts size = g.sym_ints("size"), stride = g.sym_ints("stride");
+  const Meta& self = g.meta("self");
+  const Tensor grad = g.grad().contiguous();
+  const Tensor place = grad.as_strided(size, stride, offset_said(g));
+  const Tensor whole = grad.new_zeros(self.sizes);
+  const Tensor out = whole.as_strided(self.sizes, self.strides);
+  whole.as_strided(size, stride, offset_said(g)).copy_(place);
+  return out;
+}
+
 }  // namespace
 
 void register_view_copies(Library& aten);
@@ -146,74 +176,95 @@ void register_view_copies(Library& aten) {
   aten.def("view_copy(Tensor self, SymInt[] size) -> Tensor")
       .compute(view_copy_rule, view_copy_kernel)
       .out("view_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_view);
   aten.def("_reshape_copy(Tensor self, SymInt[] size) -> Tensor")
       .compute(view_copy_rule, view_copy_kernel)
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", gradient::of_view);
   aten.def("permute_copy(Tensor self, int[] dims) -> Tensor")
       .compute(Copied<permuted>::rule, Copied<permuted>::kernel)
       .out("permute_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_permute);
   aten.def("transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
       .compute(Copied<transposed>::rule, Copied<transposed>::kernel)
       .out("transpose_copy.int_out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_transpose);
   aten.def("t_copy(Tensor self) -> Tensor")
       .compute(Copied<t_of>::rule, Copied<t_of>::kernel)
       .out("t_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_t);
   aten.def("squeeze_copy(Tensor self) -> Tensor")
       .compute(Copied<squeezed>::rule, Copied<squeezed>::kernel)
       .out("squeeze_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_squeeze);
   aten.def("squeeze_copy.dim(Tensor self, int dim) -> Tensor")
       .compute(Copied<squeezed_dim>::rule, Copied<squeezed_dim>::kernel)
       .out("squeeze_copy.dim_out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_squeeze_dim);
   aten.def("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
       .compute(Copied<squeezed_dims>::rule, Copied<squeezed_dims>::kernel)
       .out("squeeze_copy.dims_out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_squeeze_dims);
   aten.def("unsqueeze_copy(Tensor self, int dim) -> Tensor")
       .compute(Copied<unsqueezed>::rule, Copied<unsqueezed>::kernel)
       .out("unsqueeze_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_unsqueeze);
   aten.def("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor")
       .compute(Copied<expanded>::rule, Copied<expanded>::kernel)
       .out("expand_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_same);
   aten.def("slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .compute(Copied<sliced>::rule, Copied<sliced>::kernel)
       .out("slice_copy.Tensor_out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_slice);
   aten.def("select_copy.int(Tensor self, int dim, SymInt index) -> Tensor")
       .compute(Copied<selected>::rule, Copied<selected>::kernel)
       .out("select_copy.int_out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_select);
   aten.def("as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
       .compute(Copied<strided>::rule, Copied<strided>::kernel)
       .out("as_strided_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_as_strided);
   aten.def("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
       .compute(Copied<diagonal_of>::rule, Copied<diagonal_of>::kernel)
       .out("diagonal_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_diagonal);
   aten.def("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
       .compute(Copied<unfolded>::rule, Copied<unfolded>::kernel)
       .out("unfold_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_unfold);
   aten.def("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
       .compute(Copied<narrowed>::rule, Copied<narrowed>::kernel)
       .out("narrow_copy.out")
-      .tags(Tag::strided_out);
+      .tags(Tag::strided_out)
+      .gradient("self", "", [](const Gradients& g) {
+        const SymInt start = g.sym_int("start");
+        return slice_backward(g.grad(), g.sizes("self"), g.integer("dim"), start, start + g.sym_int("length"), 1);
+      });
   aten.def("alias_copy(Tensor self) -> Tensor")
       .compute(Copied<same_geometry>::rule, Copied<same_geometry>::kernel)
       .out("alias_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "", gradient::of_same);
   aten.def("detach_copy(Tensor self) -> Tensor")
       .compute(Copied<same_geometry>::rule, Copied<same_geometry>::kernel)
       .out("detach_copy.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .no_gradient();
 
   aten.def("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .compute(select_scatter_rule,
@@ -221,7 +272,12 @@ void register_view_copies(Library& aten) {
                  overwrite(self, src, out, rule::select("select_scatter", geometry(out), dim, index));
                })
       .out("select_scatter.out")
-      .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core)
+      .gradient("self", "",
+                [](const Gradients& g) {
+                  return select_scatter(g.grad(), gradient::zeros_of(g, "src"), g.integer("dim"), g.sym_int("index"));
+                })
+      .gradient("src", "", [](const Gradients& g) { return g.grad().select(g.integer("dim"), g.sym_int("index")); });
   aten.def(
           "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .compute(slice_scatter_rule,
@@ -230,20 +286,34 @@ void register_view_copies(Library& aten) {
                  overwrite(self, src, out, rule::slice("slice_scatter", geometry(out), dim, start, end, step));
                })
       .out("slice_scatter.out")
-      .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core);
+      .tags(Tag::any_device, Tag::dense_out, Tag::strided_out, Tag::core)
+      .gradient("self", "", of_overwritten_slice)
+      .gradient("src", "", of_written_slice);
   aten.def("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
       .compute(diagonal_scatter_rule,
                [](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2, const Tensor& out) {
                  overwrite(self, src, out, rule::diagonal("diagonal_scatter", geometry(out), offset, dim1, dim2));
                })
       .out("diagonal_scatter.out")
-      .tags(Tag::dense_out, Tag::strided_out);
+      .tags(Tag::dense_out, Tag::strided_out)
+      .gradient("self", "",
+                [](const Gradients& g) {
+                  return diagonal_scatter(g.grad(), gradient::zeros_of(g, "src"), g.integer("offset"), g.integer("dim1"),
+                                          g.integer("dim2"));
+                })
+      .gradient("src", "", [](const Gradients& g) {
+        return g.grad().diagonal(g.integer("offset"), g.integer("dim1"), g.integer("dim2"));
+      });
   aten.def(
           "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
           "Tensor")
       .own(as_strided_scatter_rule, as_strided_scatter_kernel)
       .out("as_strided_scatter.out")
-      .tags(Tag::dense_out, Tag::allocates_own);
+      .tags(Tag::dense_out, Tag::allocates_own)
+      .gradient("self", "", of_overwritten_memory)
+      .gradient("src", "", [](const Gradients& g) {
+        return g.grad().contiguous().as_strided(g.sym_ints("size"), g.sym_ints("stride"), offset_said(g));
+      });
 }
 
 }  // namespace calque

@@ -4,6 +4,7 @@
 
 #include "calque/op/aten/copying.h"
 #include "calque/sym/shape_env.h"
+#include "op/gradient/views.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -13,10 +14,7 @@ namespace {
 using rule::geometry;
 
 Tensor typed_view(const Tensor& self, const View& v, DType dtype) {
-  Tensor out = make_view(self, v.sizes, v.strides, v.offset, dtype);
-  if (!is_floating(dtype) && !is_complex(dtype)) {
-  }
-  return out;
+  return make_view(self, v.sizes, v.strides, v.offset, dtype);
 }
 
 Tensor view_as_dtype(const Tensor& self, DType dtype) {
@@ -94,36 +92,32 @@ Tensor imaginary_part(const Tensor& self) {
 }
 
 // ---- in place -------------------------------------------------------------------------------------------------------
-Tensor become(const char* op, const Tensor& self, const View& v) {
-  if (self.requires_grad() && self.is_leaf() && grad_enabled())
-    throw UserError(
-        std::string(op) +
-        ": a leaf tensor that requires grad is being used in an in-place operation; use a no-grad scope or clone() it");
+Tensor become(const Tensor& self, const View& v) {
   set_geometry(self, v.sizes, v.strides, v.offset);
   self.storage()->bump_version();
   return self;
 }
 
 Tensor transpose_self(const Tensor& self, int64_t a, int64_t b) {
-  return become("transpose_", self, rule::transpose("transpose_", geometry(self), a, b));
+  return become(self, rule::transpose("transpose_", geometry(self), a, b));
 }
 Tensor t_self(const Tensor& self) {
   if (self.dim() > 2)
     throw UserError("t_: expects a tensor with <= 2 dimensions, but self is " + std::to_string(self.dim()) + "D");
-  return become("t_", self, rule::transpose("t_", geometry(self), 0, self.dim() < 2 ? 0 : 1));
+  return become(self, rule::transpose("t_", geometry(self), 0, self.dim() < 2 ? 0 : 1));
 }
-Tensor squeeze_self(const Tensor& self) { return become("squeeze_", self, rule::squeeze(geometry(self))); }
+Tensor squeeze_self(const Tensor& self) { return become(self, rule::squeeze(geometry(self))); }
 Tensor squeeze_self_dim(const Tensor& self, int64_t dim) {
-  return become("squeeze_", self, rule::squeeze("squeeze_", geometry(self), {dim}));
+  return become(self, rule::squeeze("squeeze_", geometry(self), {dim}));
 }
 Tensor squeeze_self_dims(const Tensor& self, IntList dims) {
-  return become("squeeze_", self, rule::squeeze("squeeze_", geometry(self), dims));
+  return become(self, rule::squeeze("squeeze_", geometry(self), dims));
 }
 Tensor unsqueeze_self(const Tensor& self, int64_t dim) {
-  return become("unsqueeze_", self, rule::unsqueeze("unsqueeze_", geometry(self), dim));
+  return become(self, rule::unsqueeze("unsqueeze_", geometry(self), dim));
 }
 Tensor as_strided_self(const Tensor& self, SymIntList size, SymIntList stride, std::optional<SymInt> offset) {
-  return become("as_strided_", self, rule::as_strided("as_strided_", self, size, stride, offset));
+  return become(self, rule::as_strided("as_strided_", self, size, stride, offset));
 }
 
 }  // namespace
@@ -133,19 +127,28 @@ void register_view_metadata(Library& aten) {
   aten.def("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       .python("torch.Tensor.view")
       .own(view_as_dtype, view_as_dtype)
-      .tags(Tag::view);
-  aten.def("view_as_real(Tensor(a) self) -> Tensor(a)").own(as_real, as_real).tags(Tag::view);
+      .tags(Tag::view)
+      .no_gradient();
+  aten.def("view_as_real(Tensor(a) self) -> Tensor(a)")
+      .own(as_real, as_real)
+      .tags(Tag::view)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().contiguous().view_as_complex(); });
   aten.def("view_as_complex(Tensor(a) self) -> Tensor(a)")
       .tags(Tag::autocast_float32)
       .own(as_complex, as_complex)
-      .tags(Tag::view);
+      .tags(Tag::view)
+      .gradient("self", "", [](const Gradients& g) { return g.grad().contiguous().view_as_real(); });
   aten.def("real(Tensor(a) self) -> Tensor(a)").python_alias("torch.Tensor.real.__get__").composite(real_part);
   aten.def("imag(Tensor(a) self) -> Tensor(a)").python_alias("torch.Tensor.imag.__get__").composite(imaginary_part);
 
   aten.def("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
       .own(transpose_self, transpose_self)
-      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
-  aten.def("t_(Tensor(a!) self) -> Tensor(a!)").own(t_self, t_self).tags(Tag::in_place, Tag::view, Tag::inplace_view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_transpose);
+  aten.def("t_(Tensor(a!) self) -> Tensor(a!)")
+      .own(t_self, t_self)
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_t);
   aten.def("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
       .composite([](const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose_(axis0, axis1); })
       .tags(Tag::in_place);
@@ -154,19 +157,24 @@ void register_view_metadata(Library& aten) {
       .tags(Tag::in_place);
   aten.def("squeeze_(Tensor(a!) self) -> Tensor(a!)")
       .own(squeeze_self, squeeze_self)
-      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_squeeze);
   aten.def("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)")
       .own(squeeze_self_dim, squeeze_self_dim)
-      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_squeeze_dim);
   aten.def("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)")
       .own(squeeze_self_dims, squeeze_self_dims)
-      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_squeeze_dims);
   aten.def("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
       .own(unsqueeze_self, unsqueeze_self)
-      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_unsqueeze);
   aten.def("as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)")
       .own(as_strided_self, as_strided_self)
-      .tags(Tag::in_place, Tag::view, Tag::inplace_view);
+      .tags(Tag::in_place, Tag::view, Tag::inplace_view)
+      .gradient("self", "", gradient::of_as_strided);
 }
 
 }  // namespace calque

@@ -1,6 +1,7 @@
 // Views of one tensor: another shape, another order, a part. Rules say sizes, strides and offset; no data moves.
 #include "calque/op/aten/views.h"
 #include "calque/op/aten/copying.h"
+#include "op/gradient/views.h"
 #include "op/rule/geometry.h"
 #include "op/stanza.h"
 
@@ -143,15 +144,18 @@ void register_views(Library& aten) {
       .tags(Tag::repeatable)
       .python("torch.Tensor.view")
       .view([](const Tensor& self, SymIntList size) { return rule::view("view", self, size); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_view);
   aten.def("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
       .own(unsafe_view, unsafe_view)
       .out("_unsafe_view.out")
-      .tags(Tag::dense_out, Tag::may_alias);
+      .tags(Tag::dense_out, Tag::may_alias)
+      .gradient("self", "", gradient::of_view);
   aten.def("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
       .view([](const Tensor& self, SymIntList size, SymIntList stride) {
         return View{SymInts(size.begin(), size.end()), SymInts(stride.begin(), stride.end()), self.sym_storage_offset()};
-      });
+      })
+      .gradient("self", "", gradient::of_view);
   aten.def("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").composite(reshape_body).tags(Tag::may_alias);
   aten.def("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
       .python("torch.Tensor.view_as")
@@ -170,12 +174,16 @@ void register_views(Library& aten) {
 
   aten.def("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
       .view([](const Tensor& self, IntList dims) { return rule::permute("permute", geometry(self), dims); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_permute);
   aten.def("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
       .view([](const Tensor& self, int64_t dim0, int64_t dim1) {
         return rule::transpose("transpose", geometry(self), dim0, dim1);
-      });
-  aten.def("t(Tensor(a) self) -> Tensor(a)").view([](const Tensor& self) { return t_rule("t", self); });
+      })
+      .gradient("self", "", gradient::of_transpose);
+  aten.def("t(Tensor(a) self) -> Tensor(a)")
+      .view([](const Tensor& self) { return t_rule("t", self); })
+      .gradient("self", "", gradient::of_t);
   aten.def("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
       .composite([](const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose(axis0, axis1); });
   aten.def("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
@@ -196,21 +204,27 @@ void register_views(Library& aten) {
   aten.def("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)").composite(movedim_body);
   aten.def("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)").composite(movedim_one);
 
-  aten.def("squeeze(Tensor(a) self) -> Tensor(a)").view([](const Tensor& self) { return rule::squeeze(geometry(self)); });
+  aten.def("squeeze(Tensor(a) self) -> Tensor(a)")
+      .view([](const Tensor& self) { return rule::squeeze(geometry(self)); })
+      .gradient("self", "", gradient::of_squeeze);
   aten.def("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
       .view([](const Tensor& self, int64_t dim) { return rule::squeeze("squeeze", geometry(self), {dim}); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_squeeze_dim);
   aten.def("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
       .view([](const Tensor& self, IntList dim) { return rule::squeeze("squeeze", geometry(self), dim); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_squeeze_dims);
   aten.def("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
       .view([](const Tensor& self, int64_t dim) { return rule::unsqueeze("unsqueeze", geometry(self), dim); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_unsqueeze);
 
   aten.def("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
       .python("torch.Tensor.expand")
       .view([](const Tensor& self, SymIntList size, bool) { return rule::expand("expand", geometry(self), size); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_same);
   aten.def("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
       .python("torch.Tensor.expand_as")
       .composite([](const Tensor& self, const Tensor& other) { return self.expand(other.sym_sizes()); });
@@ -223,29 +237,34 @@ void register_views(Library& aten) {
         return rule::slice("slice", geometry(self), dim, start, end, step);
       })
       .python("torch.ops.aten.slice")  // neither torch nor Tensor has it
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_slice);
   aten.def("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
       .view([](const Tensor& self, int64_t dim, SymInt index) { return rule::select("select", geometry(self), dim, index); })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_select);
   aten.def("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)").composite(narrow_body);
   aten.def("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)").composite(narrow_by_tensor);
   aten.def("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
       .view([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
         return rule::diagonal("diagonal", geometry(self), offset, dim1, dim2);
       })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_diagonal);
   aten.def("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
       .composite([](const Tensor& a, int64_t offset, int64_t dim1, int64_t dim2) { return a.diagonal(offset, dim1, dim2); });
   aten.def("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)")
       .python("torch.Tensor.unfold")
       .view([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
         return rule::unfold("unfold", geometry(self), dimension, size, step);
-      });
+      })
+      .gradient("self", "", gradient::of_unfold);
   aten.def("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
       .view([](const Tensor& self, SymIntList size, SymIntList stride, std::optional<SymInt> storage_offset) {
         return rule::as_strided("as_strided", self, size, stride, storage_offset);
       })
-      .tags(Tag::core);
+      .tags(Tag::core)
+      .gradient("self", "", gradient::of_as_strided);
 }
 
 }  // namespace calque

@@ -7,8 +7,8 @@
 #include "calque/op/aten/factories.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/splitting.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"
 

@@ -10,7 +10,7 @@
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/random.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"

@@ -6,6 +6,7 @@ namespace calque {
 class DecompositionBuilder;
 
 void decompose_activations(DecompositionBuilder& table);
+void decompose_activations_backward(DecompositionBuilder& table);
 void decompose_copies(DecompositionBuilder& table);
 void decompose_factories(DecompositionBuilder& table);
 void decompose_indexing(DecompositionBuilder& table);

@@ -17,6 +17,7 @@
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/where.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/finfo.h"
 #include "op/rule/pointwise.h"

@@ -8,7 +8,7 @@
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/reductions.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/sym/sym_math.h"
 #include "calque/tensor/promotion.h"

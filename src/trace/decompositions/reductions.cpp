@@ -20,6 +20,7 @@
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/view_metadata.h"
 #include "calque/op/aten/views.h"
+#include "calque/op/aten/where.h"
 #include "calque/sym/sym_math.h"
 #include "trace/decompositions/families.h"
 #include "trace/decompositions/table.h"

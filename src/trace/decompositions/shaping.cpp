@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <numeric>
 
+#include "calque/op/aten/arange.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
+#include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/splitting.h"
+#include "calque/op/aten/view_copies.h"
 #include "calque/op/aten/view_metadata.h"
 #include "calque/op/aten/views.h"
 #include "trace/decompositions/families.h"
@@ -230,6 +233,28 @@ void decompose_shaping(DecompositionBuilder& table) {
     const Tensor moved = permute(split, batch.order({0, 2, 4, 1, 3}));
     return clone(reshape(moved, batch.with({channels * SymInt(factor * factor), h, w})), self.suggest_memory_format());
   });
+  table.add("select_backward", [](const Tensor& grad, SymIntList sizes, int64_t dim, SymInt index) -> Tensor {
+    return select_scatter(grad.new_zeros(sizes), grad, dim, index);
+  });
+  table.add("slice_backward",
+            [](const Tensor& grad, SymIntList sizes, int64_t dim, SymInt start, SymInt end, SymInt step) -> Tensor {
+              return slice_scatter(grad.new_zeros(sizes), grad, dim, start, end, step);
+            });
+  table.add("diagonal_backward",
+            [](const Tensor& grad, SymIntList sizes, int64_t offset, int64_t dim1, int64_t dim2) -> Tensor {
+              return diagonal_scatter(grad.new_zeros(sizes), grad, offset, dim1, dim2);
+            });
+  table.add("unfold_backward",
+            [](const Tensor& grad, SymIntList sizes, int64_t dimension, int64_t size, int64_t step) -> Tensor {
+              if (sizes.empty()) return squeeze_copy(grad, 0);
+              const int64_t dim = wrap_dim(dimension, static_cast<int64_t>(sizes.size()), "unfold_backward");
+              const Tensor zeros = grad.new_zeros(sizes);
+              const Tensor line = arange(Scalar(sizes[static_cast<size_t>(dim)]), DType::int32, std::nullopt, grad.device());
+              std::vector<Tensor> index(static_cast<size_t>(dim));
+              index.push_back(flatten(line.unfold(0, size, step)));
+              const Tensor source = flatten(movedim(grad, -1, dim + 1), dim, dim + 1);
+              return contiguous(_unsafe_index_put(zeros, index, source, true));
+            });
 }
 
 }  // namespace calque

@@ -40,6 +40,7 @@ DecompositionTable make_core() {
   DecompositionTable table;
   DecompositionBuilder builder(table);
   decompose_activations(builder);
+  decompose_activations_backward(builder);
   decompose_copies(builder);
   decompose_factories(builder);
   decompose_indexing(builder);

@@ -10,7 +10,7 @@
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/scans.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "zoo/heads/decoder_heads.h"
 #include "zoo/heads/hearing.h"

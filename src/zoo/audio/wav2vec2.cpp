@@ -22,9 +22,9 @@
 #include "calque/op/aten/scatter.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/statistics.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/unique.h"
+#include "calque/op/aten/where.h"
 #include "zoo/heads/encoder_heads.h"
 #include "zoo/heads/speech_heads.h"
 

@@ -95,7 +95,8 @@ Tensor ClipTextEmbeddings::forward(const Tensor& input_ids, const Tensor& given_
     throw UserError("Sequence length must be less than max_position_embeddings (got `sequence length`: " + length.str() +
                     " and max_position_embeddings: " + std::to_string(longest) + ")");
   const Tensor positions = given_positions.defined() ? given_positions : position_ids->slice(1, 0, length);
-  return token_embedding(input_ids) + position_embedding(positions);
+  const Tensor words = token_embedding(input_ids);
+  return words + position_embedding(positions);
 }
 
 EncoderInputs unmasked_inputs(const PretrainedModel& model, const ModelInputs& in, const Tensor& embedded) {

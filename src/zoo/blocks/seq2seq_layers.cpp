@@ -9,8 +9,8 @@
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/empty.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/tensor/finfo.h"
 
 namespace calque {

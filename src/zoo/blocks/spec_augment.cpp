@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/tensor/generator.h"
 #include "speech_encoder.h"
 

@@ -15,6 +15,7 @@
 #include "calque/op/aten/norms.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "encoder_decoder.h"
 

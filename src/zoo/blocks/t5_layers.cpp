@@ -12,8 +12,8 @@
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/aten/normalization.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 

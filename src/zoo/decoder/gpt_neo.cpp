@@ -10,7 +10,7 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/masking.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/tensor/finfo.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/attention.h"

@@ -13,6 +13,7 @@
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 #include "zoo/blocks/bert_embeddings.h"

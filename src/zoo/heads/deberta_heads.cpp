@@ -7,8 +7,8 @@
 #include "calque/op/aten/losses.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/softmax.h"
-#include "calque/op/aten/ternary.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 
 namespace calque {
 

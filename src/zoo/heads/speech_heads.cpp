@@ -11,7 +11,7 @@
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/softmax.h"
-#include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "encoder_heads.h"

@@ -3,6 +3,7 @@
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "programs.h"
 

@@ -16,6 +16,7 @@
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/sorting.h"
 #include "calque/op/aten/ternary.h"
+#include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
 #include "calque/op/index.h"
 #include "calque/op/literal.h"

@@ -5,8 +5,10 @@
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/convolution/convolution.h"
+#include "kernel/cpu/convolution/weight_gradient.h"
 #include "kernel/cpu/elementwise/convert.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/reduce/reduce.h"
 
 namespace calque::kernel {
 namespace {
@@ -117,10 +119,17 @@ void convolve_floats(const Convolution<T>& g, bool padding_counts) {
 }
 
 template <class T>
+bool is_finite(const TensorBase& weight) {
+  int64_t strides[5], sizes[5] = {weight.size(0), weight.size(1)};
+  describe(weight, strides, sizes + 2);
+  return all_finite(weight.data_as<T>(), sizes, strides, 5);
+}
+
+template <class T>
 constexpr bool is_real =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>;
 
-// The weight's gradient is a convolution too: of the image, channels taken for the batch, with the other gradient as the
+// The weight's gradient, positions outside the image left out where one is infinite. It is a convolution too: of the image, channels taken for the batch, with the other gradient as the
 // weight; strides and dilations change places, and each group stands alone.
 template <class T>
 void weight_gradient(const TensorBase& image, const TensorBase& other, const ConvolutionShape& shape,
@@ -150,26 +159,29 @@ void weight_gradient(const TensorBase& image, const TensorBase& other, const Con
   }
 }
 
+// Of a plain convolution with one tap the gradient of the input is such a convolution, its weight transposed.
+bool is_pointwise(const TensorBase& weight, const ConvolutionShape& shape) {
+  bool plain = !shape.transposed && shape.groups == 1;
+  for (int d = 0; d < 3; ++d) plain = plain && shape.stride[d] == 1 && shape.padding[d] == 0;
+  for (int64_t d = 2; d < weight.dim(); ++d) plain = plain && weight.size(d) == 1;
+  return plain;
+}
+TensorBase transposed(const TensorBase& weight) {
+  SymInts sizes = weight.impl().sizes, strides = weight.impl().strides;
+  std::swap(sizes[0], sizes[1]);
+  std::swap(strides[0], strides[1]);
+  return make_view(weight, sizes, strides, weight.storage_offset());
+}
+
 template <class T>
-void bias_gradient(const TensorBase& grad_output, const TensorBase& grad_bias) {
-  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  int64_t strides[5], sizes[3];
-  describe(grad_output, strides, sizes);
-  const T* const from = grad_output.data_as<T>();
-  T* const to = grad_bias.mutable_data_as<T>();
-  const int64_t batch = grad_output.size(0);
-  parallel_for(0, grad_output.size(1), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      double total = 0;
-      for (int64_t n = 0; n < batch; ++n)
-        for (int64_t z = 0; z < sizes[0]; ++z)
-          for (int64_t y = 0; y < sizes[1]; ++y) {
-            const T* const line = from + n * strides[0] + c * strides[1] + z * strides[2] + y * strides[3];
-            for (int64_t x = 0; x < sizes[2]; ++x) total += static_cast<double>(static_cast<Wide>(line[x * strides[4]]));
-          }
-      to[c * grad_bias.stride(0)] = static_cast<T>(static_cast<Wide>(total));
-    }
-  });
+void input_gradient(const TensorBase& grad_output, const TensorBase& weight, const ConvolutionShape& shape,
+                    const TensorBase& grad_input) {
+  if (is_pointwise(weight, shape))
+    return convolve_floats(problem<T>(grad_output, transposed(weight), {}, shape, grad_input), true);
+  ConvolutionShape reverse = shape;
+  reverse.transposed = !shape.transposed;
+  // Of a transposed problem the gradient is a plain one, which counts padding as the forward one would.
+  convolve_floats(problem<T>(grad_output, weight, {}, reverse, grad_input), shape.transposed && shape.padding_counts);
 }
 
 }  // namespace
@@ -204,19 +216,18 @@ void convolve_backward(const TensorBase& grad_output, const TensorBase& input, c
   dispatch(input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (is_real<T>) {
-      if (grad_input.defined()) {
-        ConvolutionShape reverse = shape;
-        reverse.transposed = !shape.transposed;
-        // Of a transposed problem the gradient is a plain one, which counts padding as the forward one would.
-        convolve_floats(problem<T>(grad_output, weight, {}, reverse, grad_input), shape.transposed && shape.padding_counts);
-      }
+      if (grad_input.defined()) input_gradient<T>(grad_output, weight, shape, grad_input);
       if (grad_weight.defined()) {
-        if (shape.transposed)
-          weight_gradient<T>(grad_output, input, shape, grad_weight);
-        else
-          weight_gradient<T>(input, grad_output, shape, grad_weight);
+        const TensorBase& image = shape.transposed ? grad_output : input;
+        const TensorBase& other = shape.transposed ? input : grad_output;
+        weight_gradient_by_columns(image, other, shape, grad_weight);
+        if (!shape.padding_counts_for_weight && !is_finite<T>(grad_weight))
+          weight_gradient<T>(image, other, shape, grad_weight);
       }
-      if (grad_bias.defined()) bias_gradient<T>(grad_output, grad_bias);
+      // Sums over all but the channels.
+      if (grad_bias.defined())
+        reduce(Reduction::sum, grad_output.dtype(), grad_output, ~uint64_t{2} & ((uint64_t{1} << grad_output.dim()) - 1),
+               grad_bias);
     } else {
       throw InternalError("convolve_backward: no kernel for dtype " + std::string(name(input.dtype())));
     }

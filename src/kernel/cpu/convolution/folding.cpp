@@ -1,4 +1,5 @@
 #include "kernel/cpu/convolution/folding.h"
+#include "kernel/cpu/elementwise/copy.h"
 
 #include <algorithm>
 #include <cmath>
@@ -302,6 +303,47 @@ void weight_norm(const TensorBase& v, const TensorBase& g, int64_t dim, const Te
                    }
                  });
   });
+}
+
+void weight_norm_backward(const TensorBase& grad, const TensorBase& v, const TensorBase& g, const TensorBase& norms,
+                          int64_t dim, const TensorBase& grad_v, const TensorBase& grad_g) {
+  const DType wide = v.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  int64_t outer = 1, inner = 1;
+  const int64_t size = v.size(dim);
+  for (int64_t d = 0; d < dim; ++d) outer *= v.size(d);
+  for (int64_t d = dim + 1; d < v.dim(); ++d) inner *= v.size(d);
+  const TensorBase slope = contiguous_as(grad, wide), from = contiguous_as(v, wide), scale = contiguous_as(g, wide),
+                   length = contiguous_as(norms, wide);
+  const auto aside = [&](const TensorBase& t) {
+    return t.dtype() == wide && t.is_contiguous() ? t : make_tensor(t.sizes(), wide);
+  };
+  const TensorBase to_v = aside(grad_v), to_g = aside(grad_g);
+  const auto run = [&]<class C>(C) {
+    const C *s = slope.data_as<C>(), *x = from.data_as<C>();
+    C *dv = to_v.mutable_data_as<C>(), *dg = to_g.mutable_data_as<C>();
+    parallel_for(0, size, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, outer * inner)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     double along = 0;
+                     for (int64_t o = 0; o < outer; ++o)
+                       for (int64_t k = (o * size + i) * inner; k < (o * size + i + 1) * inner; ++k)
+                         along += static_cast<double>(s[k]) * static_cast<double>(x[k]);
+                     const auto norm = static_cast<double>(length.data_as<C>()[i]);
+                     dg[i] = static_cast<C>(along / norm);
+                     const auto factor = static_cast<C>(static_cast<double>(scale.data_as<C>()[i]) / norm);
+                     const auto share = static_cast<C>(along / (norm * norm));
+                     for (int64_t o = 0; o < outer; ++o)
+                       for (int64_t k = (o * size + i) * inner; k < (o * size + i + 1) * inner; ++k)
+                         dv[k] = factor * (s[k] - x[k] * share);
+                   }
+                 });
+  };
+  if (wide == DType::float64)
+    run(double{});
+  else
+    run(float{});
+  if (!to_v.is_same(grad_v)) copy(to_v, grad_v);
+  if (!to_g.is_same(grad_g)) copy(to_g, grad_g);
 }
 
 }  // namespace calque::kernel

@@ -29,4 +29,13 @@ void grid_sample_3d(const TensorBase& input, const TensorBase& grid, GridMode mo
 // out = v * g / norm, norm over all dimensions but `dim`.
 void weight_norm(const TensorBase& v, const TensorBase& g, int64_t dim, const TensorBase& out, const TensorBase& norm);
 
+// Its gradients, from the norms that it left.
+void weight_norm_backward(const TensorBase& grad, const TensorBase& v, const TensorBase& g, const TensorBase& norms,
+                          int64_t dim, const TensorBase& grad_v, const TensorBase& grad_g);
+
+// The gradients of grid_sample and grid_sample_3d; an undefined one is not computed.
+void grid_sample_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& grid, GridMode mode,
+                          GridPadding padding, bool align_corners, const TensorBase& grad_input,
+                          const TensorBase& grad_grid);
+
 }  // namespace calque::kernel

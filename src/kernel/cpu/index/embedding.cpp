@@ -203,4 +203,118 @@ void embedding_bag(const TensorBase& weight, const TensorBase& indices, const Te
   }
 }
 
+namespace {
+
+// The bag of each index.
+std::vector<int64_t> bag_of_index(const BagGradient& b, int64_t count) {
+  std::vector<int64_t> out(static_cast<size_t>(count));
+  const TensorBase& source = b.offset2bag.numel() ? b.offset2bag : b.offsets;
+  const TensorBase numbers = as_index(source, source.sizes());
+  const int64_t* at = numbers.data_as<int64_t>();
+  const int64_t bags = b.grad.sizes()[0];
+  if (b.offset2bag.numel()) {
+    require_numel("_embedding_bag_backward", "offset2bag", b.offset2bag, count);
+    std::copy_n(at, count, out.begin());
+  } else {
+    for (int64_t bag = 0; bag < std::min(bags, numbers.numel()); ++bag) {
+      const int64_t end = bag + 1 < numbers.numel() ? at[bag + 1] : count;
+      for (int64_t i = std::max<int64_t>(0, at[bag]); i < std::min(end, count); ++i) out[static_cast<size_t>(i)] = bag;
+    }
+  }
+  for (const int64_t bag : out) checked("_embedding_bag_backward", bag, bags);
+  return out;
+}
+
+// How much each index's row gets of its bag's gradient; 0 for those that are left out.
+std::vector<double> bag_factors(const BagGradient& b, const int64_t* index, const std::vector<int64_t>& bag, int64_t rows) {
+  std::vector<double> out(bag.size(), 1);
+  std::vector<int64_t> sizes(static_cast<size_t>(b.grad.sizes()[0])),
+      counts(static_cast<size_t>(b.scale_by_frequency ? rows : 0));
+  for (size_t i = 0; i < bag.size(); ++i) {
+    checked("_embedding_bag_backward", index[i], rows);
+    if (b.scale_by_frequency) ++counts[static_cast<size_t>(index[i])];
+    if (index[i] == b.padding_idx)
+      out[i] = 0;
+    else
+      ++sizes[static_cast<size_t>(bag[i])];
+  }
+  const TensorBase weights =
+      b.per_sample_weights.defined() ? contiguous_as(b.per_sample_weights, DType::float64) : b.per_sample_weights;
+  for (size_t i = 0; i < bag.size(); ++i) {
+    if (weights.defined()) out[i] *= weights.data_as<double>()[i];
+    if (b.scale_by_frequency) out[i] /= static_cast<double>(counts[static_cast<size_t>(index[i])]);
+    if (b.mode == BagMode::mean && out[i] != 0) out[i] /= static_cast<double>(sizes[static_cast<size_t>(bag[i])]);
+  }
+  return out;
+}
+
+}  // namespace
+
+void embedding_bag_backward(const BagGradient& b, const TensorBase& out) {
+  const TensorBase index = as_index(b.indices, b.indices.sizes());
+  const int64_t count = index.numel(), rows = out.sizes()[0], width = out.sizes()[1], bags = b.grad.sizes()[0];
+  const DType wide = wide_type(out.dtype());
+  const TensorBase from = contiguous_as(b.grad, wide);
+  const bool direct = out.dtype() == wide && out.is_contiguous();
+  const TensorBase sums = direct ? out : make_tensor(out.sizes(), wide);
+  fill(sums, 0);
+  const int64_t* at = index.data_as<int64_t>();
+  const std::vector<int64_t> bag = bag_of_index(b, count);
+  const std::vector<double> factors = bag_factors(b, at, bag, rows);
+  const bool largest = b.mode == BagMode::max;
+  const TensorBase places = largest ? as_index(b.max_indices, b.grad.sizes()) : TensorBase();
+  if (largest)
+    for (int64_t i = 0; i < places.numel(); ++i) checked("_embedding_bag_backward", places.data_as<int64_t>()[i], rows);
+  std::vector<bool> filled(static_cast<size_t>(bags));
+  for (size_t i = 0; i < bag.size(); ++i)
+    if (at[i] != b.padding_idx) filled[static_cast<size_t>(bag[i])] = true;
+  float_or_double(wide, [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    const W* g = from.data_as<W>();
+    W* s = sums.mutable_data_as<W>();
+    // Threads own column ranges, so that every sum keeps the order of the indices.
+    parallel_for(0, width, std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count)), [&](int64_t begin, int64_t end) {
+      if (largest) {
+        const int64_t* place = places.data_as<int64_t>();
+        for (int64_t i = 0; i < bags; ++i)
+          for (int64_t j = begin; filled[static_cast<size_t>(i)] && j < end; ++j)
+            s[place[i * width + j] * width + j] += g[i * width + j];
+        return;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const auto factor = static_cast<W>(factors[static_cast<size_t>(i)]);
+        if (at[i] == b.padding_idx) continue;
+        const W* row = g + bag[static_cast<size_t>(i)] * width;
+        for (int64_t j = begin; j < end; ++j) s[at[i] * width + j] += row[j] * factor;
+      }
+    });
+  });
+  if (!direct) copy(sums, out);
+}
+
+void embedding_bag_weights_backward(const BagGradient& b, const TensorBase& weight, const TensorBase& out) {
+  const TensorBase index = as_index(b.indices, b.indices.sizes());
+  const int64_t count = index.numel(), width = weight.sizes()[1];
+  const DType wide = wide_type(out.dtype());
+  const TensorBase from = contiguous_as(b.grad, wide), table = contiguous_as(weight, wide);
+  const TensorBase sums = make_tensor(out.sizes(), wide);
+  const std::vector<int64_t> bag = bag_of_index(b, count);
+  const int64_t* at = index.data_as<int64_t>();
+  for (int64_t i = 0; i < count; ++i) checked("_embedding_bag_per_sample_weights_backward", at[i], weight.sizes()[0]);
+  float_or_double(wide, [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    const W *g = from.data_as<W>(), *w = table.data_as<W>();
+    W* s = sums.mutable_data_as<W>();
+    parallel_for(0, count, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, width)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        double sum = 0;
+        for (int64_t j = 0; at[i] != b.padding_idx && j < width; ++j)
+          sum += static_cast<double>(g[bag[static_cast<size_t>(i)] * width + j]) * static_cast<double>(w[at[i] * width + j]);
+        s[i] = static_cast<W>(sum);
+      }
+    });
+  });
+  copy(sums, out);
+}
+
 }  // namespace calque::kernel

@@ -19,4 +19,15 @@ void embedding_bag(const TensorBase& weight, const TensorBase& indices, const Te
                    const TensorBase& per_sample_weights, int64_t padding_idx, const TensorBase& out,
                    const TensorBase& offset2bag, const TensorBase& bag_size, const TensorBase& max_indices);
 
+// Gradients of bags. offset2bag may be empty: then the offsets say it. They are of the rows that the indices name, and of the
+// per-sample weights.
+struct BagGradient {
+  TensorBase grad, indices, offsets, offset2bag, bag_size, max_indices, per_sample_weights;
+  BagMode mode = BagMode::sum;
+  bool scale_by_frequency = false;
+  int64_t padding_idx = -1;
+};
+void embedding_bag_backward(const BagGradient& bags, const TensorBase& out);
+void embedding_bag_weights_backward(const BagGradient& bags, const TensorBase& weight, const TensorBase& out);
+
 }  // namespace calque::kernel

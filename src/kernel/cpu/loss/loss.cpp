@@ -95,7 +95,7 @@ void backward_loop(void* const* arrays, int64_t n, const void* parameters) {
     else if constexpr (fn == Loss::huber)
       out[i] = std::abs(d) <= value ? scale * d * g[i] : scale * value * sign * g[i];
     else if constexpr (fn == Loss::bce)
-      out[i] = scale * g[i] * d / std::max((1 - x[i]) * x[i], static_cast<C>(1e-12));
+      out[i] = scale * g[i] * d / std::max((1 - x[i]) * x[i], static_cast<C>(1e-12F));
     else if constexpr (fn == Loss::bce_logits)
       out[i] = scale * g[i] * (1 / (1 + std::exp(-x[i])) - t[i]);
     else {

@@ -19,4 +19,11 @@ void multi_margin_loss(const TensorBase& self, const TensorBase& target, Rows ro
 void multilabel_margin_loss(const TensorBase& self, const TensorBase& target, Rows rows, int64_t reduction,
                             const TensorBase& out, const TensorBase& is_target);
 
+// Their gradients, times `grad`: of each row, or one number.
+void multi_margin_loss_backward(const TensorBase& grad, const TensorBase& self, const TensorBase& target, Rows rows,
+                                int64_t p, double margin, const TensorBase& weight, int64_t reduction,
+                                const TensorBase& out);
+void multilabel_margin_loss_backward(const TensorBase& grad, const TensorBase& self, const TensorBase& target, Rows rows,
+                                     int64_t reduction, const TensorBase& is_target, const TensorBase& out);
+
 }  // namespace calque::kernel

@@ -125,4 +125,57 @@ void pad_border(Border border, const TensorBase& self, IntList pad, const Tensor
   }
 }
 
+namespace {
+
+// One plane: `dims` dimensions of the result, each with the place that a position of the padded one comes from.
+template <class C>
+void add_planes(const TensorBase& from, const std::vector<std::vector<int64_t>>& places, const TensorBase& to) {
+  const size_t dims = places.size();
+  int64_t in_plane = 1, out_plane = 1;
+  for (size_t d = 0; d < dims; ++d) {
+    in_plane *= static_cast<int64_t>(places[d].size());
+    out_plane *= to.sizes()[to.sizes().size() - dims + d];
+  }
+  const int64_t planes = out_plane == 0 ? 0 : to.numel() / out_plane, width = static_cast<int64_t>(places.back().size());
+  const int64_t lines = width == 0 ? 0 : in_plane / width, out_width = to.sizes().back();
+  const C* source_data = from.data_as<C>();
+  C* sums = to.mutable_data_as<C>();
+  parallel_for(0, planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, in_plane)), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane)
+      for (int64_t line = 0; line < lines; ++line) {
+        int64_t rest = line, at = 0, step = out_width;
+        for (size_t d = dims - 1; d-- > 0;) {
+          at += places[d][static_cast<size_t>(rest % static_cast<int64_t>(places[d].size()))] * step;
+          rest /= static_cast<int64_t>(places[d].size());
+          step *= to.sizes()[to.sizes().size() - dims + d];
+        }
+        const C* g = source_data + plane * in_plane + line * width;
+        C* s = sums + plane * out_plane + at;
+        for (int64_t i = 0; i < width; ++i) s[places.back()[static_cast<size_t>(i)]] += g[i];
+      }
+  });
+}
+
+}  // namespace
+
+void pad_border_backward(Border border, const TensorBase& grad_output, IntList pad, const TensorBase& grad_input) {
+  const DType wide = grad_input.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const bool direct = grad_input.dtype() == wide && grad_input.is_contiguous();
+  const TensorBase sums = direct ? grad_input : make_tensor(grad_input.sizes(), wide);
+  copy(wrapped_scalar(Scalar(0), wide), sums);
+  if (grad_output.numel() != 0) {
+    const size_t dims = pad.size() / 2, n = static_cast<size_t>(grad_input.dim());
+    std::vector<std::vector<int64_t>> places(dims);
+    for (size_t d = 0; d < dims; ++d)
+      for (int64_t i = 0; i < grad_output.sizes()[n - dims + d]; ++i)
+        places[d].push_back(source(border, i, pad[2 * (dims - 1 - d)], grad_input.sizes()[n - dims + d]));
+    const TensorBase from = contiguous_as(grad_output, wide);
+    if (wide == DType::float64)
+      add_planes<double>(from, places, sums);
+    else
+      add_planes<float>(from, places, sums);
+  }
+  if (!direct) copy(sums, grad_input);
+}
+
 }  // namespace calque::kernel

@@ -13,4 +13,7 @@ enum class Border : uint8_t { reflection, replication };
 // pad: (before, after) of the last dimension, then of the one before it, ...; negative ones crop.
 void pad_border(Border border, const TensorBase& self, IntList pad, const TensorBase& out);
 
+// The gradient: each element of the input gets those of all places where it stands.
+void pad_border_backward(Border border, const TensorBase& grad_output, IntList pad, const TensorBase& grad_input);
+
 }  // namespace calque::kernel

@@ -196,6 +196,84 @@ void pass(const ResampleAxis<T>& axis, int64_t outer, int64_t inner, const T* fr
     }
 }
 
+// The same backwards: adds the gradient of [outer, out, inner] into that of [outer, in, inner].
+template <class T>
+void pass_back(const ResampleAxis<T>& axis, int64_t outer, int64_t inner, const T* from, T* to) {
+  std::fill_n(to, outer * axis.in * inner, T(0));
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < axis.out; ++i) {
+      const int64_t* const index = &axis.index[static_cast<size_t>(i * axis.taps)];
+      const T* const weight = &axis.weight[static_cast<size_t>(i * axis.taps)];
+      T* const base = to + o * axis.in * inner;
+      const T* const line = from + (o * axis.out + i) * inner;
+      for (int64_t t = 0; t < axis.taps_of(i); ++t) {
+        T* const sums = base + index[t] * inner;
+        const T w = axis.taps == 1 ? T(1) : weight[t];
+        for (int64_t x = 0; x < inner; ++x) sums[x] += line[x] * w;
+      }
+    }
+}
+
+// Depth, height and width of the image and the result, with their strides.
+struct ResampleSizes {
+  int64_t size[3] = {1, 1, 1}, stride[3] = {};
+  ResampleSizes(const TensorBase& t, int spatial) {
+    for (int d = 0; d < spatial; ++d) {
+      size[3 - spatial + d] = t.size(2 + d);
+      stride[3 - spatial + d] = t.stride(2 + d);
+    }
+  }
+  int64_t count() const { return size[0] * size[1] * size[2]; }
+};
+
+template <class T>
+void run_back(const TensorBase& grad, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
+              const TensorBase& grad_input) {
+  const ResampleSizes in(grad_input, spatial), out(grad, spatial);
+  const MemoryFormat last = spatial == 3 ? MemoryFormat::channels_last_3d : MemoryFormat::channels_last;
+  const bool single = spatial >= 2 && grad.is_contiguous(last) && !grad.is_contiguous();
+  ResampleAxis<T> axes[3];
+  for (int d = 0; d < 3; ++d) {
+    if (d < 3 - spatial)
+      axes[d].index = {0}, axes[d].weight = {1};
+    else
+      axes[d] = make_axis<T>(in.size[d], out.size[d], mode, align_corners, scales[static_cast<size_t>(d)], single);
+  }
+  const LoadFn load = load_fn(grad.dtype(), compute_of<T>);
+  const StoreFn store = store_fn(compute_of<T>, grad_input.dtype());
+  const int64_t item = grad.element_size(), channels = grad.size(1);
+  const int64_t most =
+      std::max({in.count(), in.size[0] * in.size[1] * out.size[2], in.size[0] * out.size[1] * out.size[2], out.count()});
+  const auto plane_of = [&](const TensorBase& t, int64_t plane) {
+    return (plane / channels * t.stride(0) + plane % channels * t.stride(1)) * item;
+  };
+  parallel_for(0, grad.size(0) * channels, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, most)),
+               [&](int64_t begin, int64_t end) {
+                 CountedVector<T> first(static_cast<size_t>(most)), second(static_cast<size_t>(most));
+                 for (int64_t plane = begin; plane < end; ++plane) {
+                   T *from = first.data(), *to = second.data();
+                   const char* const source_plane = static_cast<const char*>(grad.data()) + plane_of(grad, plane);
+                   for (int64_t z = 0; z < out.size[0]; ++z)
+                     for (int64_t y = 0; y < out.size[1]; ++y)
+                       load(source_plane + (z * out.stride[0] + y * out.stride[1]) * item, out.stride[2] * item,
+                            from + (z * out.size[1] + y) * out.size[2], out.size[2]);
+                   const auto next = [&](const ResampleAxis<T>& axis, int64_t outer, int64_t inner) {
+                     if (axis.identity()) return;
+                     pass_back(axis, outer, inner, from, to);
+                     std::swap(from, to);
+                   };
+                   next(axes[0], 1, out.size[1] * out.size[2]);
+                   next(axes[1], in.size[0], out.size[2]);
+                   next(axes[2], in.size[0] * in.size[1], 1);
+                   char* const target = static_cast<char*>(grad_input.mutable_data()) + plane_of(grad_input, plane);
+                   for (int64_t z = 0; z < in.size[0]; ++z)
+                     for (int64_t y = 0; y < in.size[1]; ++y)
+                       store(from + (z * in.size[1] + y) * in.size[2], target + (z * in.stride[0] + y * in.stride[1]) * item,
+                             in.stride[2] * item, in.size[2]);
+                 }
+               });
+}
+
 template <class T>
 void run(const TensorBase& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
          const TensorBase& out) {
@@ -263,6 +341,15 @@ void resample(const TensorBase& input, int spatial, Resample mode, bool align_co
     run<double>(input, spatial, mode, align_corners, scales, out);
   else
     run<float>(input, spatial, mode, align_corners, scales, out);
+}
+
+void resample_backward(const TensorBase& grad_output, int spatial, Resample mode, bool align_corners,
+                       const ResampleScales& scales, const TensorBase& grad_input) {
+  if (grad_input.numel() == 0) return;
+  if (grad_output.dtype() == DType::float64)
+    run_back<double>(grad_output, spatial, mode, align_corners, scales, grad_input);
+  else
+    run_back<float>(grad_output, spatial, mode, align_corners, scales, grad_input);
 }
 
 }  // namespace calque::kernel

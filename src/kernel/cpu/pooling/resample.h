@@ -16,5 +16,8 @@ enum class Resample : uint8_t { nearest, nearest_exact, linear, cubic, linear_an
 using ResampleScales = std::array<std::optional<double>, 3>;
 void resample(const TensorBase& input, int spatial, Resample mode, bool align_corners, const ResampleScales& scales,
               const TensorBase& out);
+// The gradient: each input position gets from all output positions that read it, as much as they weigh it.
+void resample_backward(const TensorBase& grad_output, int spatial, Resample mode, bool align_corners,
+                       const ResampleScales& scales, const TensorBase& grad_input);
 
 }  // namespace calque::kernel

@@ -1,30 +1,37 @@
-// Gradients of normalisation. Plain loops over contiguous values in the compute type; sums in double.
+// Gradients of normalisation. GradientRows lie contiguous; sums that grow long are kept in double.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/reduce/norm.h"
+#include "kernel/cpu/reduce/norm_backward_table.h"
 #include "kernel/cpu/reduce/norm_support.h"
 #include "kernel/cpu/require.h"
+#include "kernel/cpu/simd/isa_table.h"
 
 namespace calque::kernel {
+
+CALQUE_ISA_ARRAY(NormBackwardRow, norm_backward_table)
+
 namespace {
 
-// A result that is computed contiguous in C and written where it belongs afterwards.
-template <class C>
+// A result that is computed contiguous and written where it belongs afterwards.
 class Target {
  public:
-  explicit Target(const TensorBase& out) : out_(out) {
+  Target(const TensorBase& out, DType dtype) : out_(out) {
     if (!out.defined()) return;
-    direct_ = out.dtype() == dtype_v<C> && out.is_contiguous();
-    work_ = direct_ ? out : make_tensor(out.sizes(), dtype_v<C>);
-    data_ = work_.numel() ? work_.template mutable_data_as<C>() : nullptr;
+    direct_ = out.dtype() == dtype && out.is_contiguous();
+    work_ = direct_ ? out : make_tensor(out.sizes(), dtype);
   }
   ~Target() = default;
-  C* data() const { return data_; }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
   bool wanted() const { return out_.defined(); }
+  const TensorBase& work() const { return work_; }
   void write() const {
     if (out_.defined() && !direct_) copy(work_, out_);
   }
@@ -32,197 +39,220 @@ class Target {
  private:
   const TensorBase& out_;
   TensorBase work_;
-  C* data_ = nullptr;
   bool direct_ = true;
 };
 
 template <class C>
-void write_sums(const std::vector<double>& sums, const Target<C>& target) {
-  if (!target.wanted()) return;
-  for (size_t i = 0; i < sums.size(); ++i) target.data()[i] = static_cast<C>(sums[i]);
+void write_sums(const std::vector<double>& sums, const TensorBase& out) {
+  if (!out.defined()) return;
+  const Target target(out, dtype_v<C>);
+  C* const to = target.work().template mutable_data_as<C>();
+  for (size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<C>(sums[i]);
   target.write();
 }
 
+// Gradient, input and the input's gradient, contiguous, by element.
+class GradientRows {
+ public:
+  GradientRows(const TensorBase& grad, const TensorBase& input, const Target& to)
+      : grad_(contiguous_as(grad, input.dtype())),
+        input_(contiguous_as(input, input.dtype())),
+        item_(input.element_size()),
+        g_(grad_.numel() ? static_cast<const char*>(grad_.data()) : nullptr),
+        x_(grad_.numel() ? static_cast<const char*>(input_.data()) : nullptr),
+        to_(to.wanted() && grad_.numel() ? static_cast<char*>(to.work().mutable_data()) : nullptr) {}
+  const void* grad(int64_t i) const { return g_ + i * item_; }
+  const void* input(int64_t i) const { return x_ + i * item_; }
+  void* to(int64_t i) const { return to_ + i * item_; }
+  bool empty() const { return g_ == nullptr; }
+
+ private:
+  TensorBase grad_, input_;
+  int64_t item_;
+  const char *g_, *x_;
+  char* to_;
+};
+
+// In float64 the terms cancel as PyTorch's do, which takes x as it is; in float32 less is lost with x around the mean.
 template <class C>
-void layer_norm_backward_as(const TensorBase& grad, const TensorBase& input, int64_t n, const TensorBase& mean,
-                            const TensorBase& rstd, const TensorBase& weight, const TensorBase& grad_input,
-                            const TensorBase& grad_weight, const TensorBase& grad_bias) {
-  const TensorBase g = contiguous_as(grad, dtype_v<C>);
-  const TensorBase x = contiguous_as(input, dtype_v<C>);
-  const ParameterArray<C> w(weight), m(mean), r(rstd);
-  const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
-  const int64_t rows = n ? input.numel() / n : 0;
-  const C* gp = rows ? g.data_as<C>() : nullptr;
-  const C* xp = rows ? x.data_as<C>() : nullptr;
-  const auto weight_at = [&](int64_t k) { return w.data() ? w.data()[k] : C{1}; };
-  if (dx.wanted() && rows) {
-    parallel_for(0, rows, std::max<int64_t>(1, norm_grain / n), [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {
-        double with_x = 0;
-        double alone = 0;
-        for (int64_t k = 0; k < n; ++k) {
-          with_x +=
-              static_cast<double>(gp[i * n + k]) * static_cast<double>(xp[i * n + k]) * static_cast<double>(weight_at(k));
-          alone += static_cast<double>(gp[i * n + k]) * static_cast<double>(weight_at(k));
-        }
-        const auto a = static_cast<double>(r.data()[i]);
-        const auto mu = static_cast<double>(m.data()[i]);
-        const double slope = (alone * mu - with_x) * a * a * a / static_cast<double>(n);
-        const double rest = -slope * mu - alone * a / static_cast<double>(n);
-        for (int64_t k = 0; k < n; ++k) {
-          const double straight = a * static_cast<double>(gp[i * n + k]) * static_cast<double>(weight_at(k));
-          const auto xk = static_cast<double>(xp[i * n + k]);
-          // In float64 the terms cancel as PyTorch's do, which are fused.
-          if constexpr (std::is_same_v<C, double>)
-            dx.data()[i * n + k] = std::fma(slope, xk, straight) + rest;
-          else
-            dx.data()[i * n + k] = static_cast<C>(slope * xk + straight + rest);
+double center_of(double mean) {
+  return std::is_same_v<C, double> ? 0 : mean;
+}
+
+int64_t grain_of(int64_t elements) { return std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, elements)); }
+
+// The sums of each column of [rows, n]: of grad * (x - mean) * rstd and of grad. Threads own columns.
+template <class C>
+void add_columns(const NormBackwardRow& loops, const GradientRows& data, int64_t rows, int64_t n, const C* mean,
+                 const C* rstd, std::vector<double>& with_x, std::vector<double>& alone) {
+  constexpr int64_t tile = 256, together = 64;  // rows that are added in the compute type before they go to double
+  parallel_for(0, (n + tile - 1) / tile, grain_of(rows * tile), [&](int64_t first, int64_t last) {
+    C some_x[tile], some[tile];
+    for (int64_t begin = first * tile; begin < std::min(n, last * tile); begin += tile) {
+      const int64_t width = std::min(tile, n - begin);
+      for (int64_t i = 0; i < rows;) {
+        std::fill_n(some_x, width, C{0});
+        std::fill_n(some, width, C{0});
+        for (const int64_t end = std::min(rows, i + together); i < end; ++i)
+          loops.columns(data.grad(i * n + begin), data.input(i * n + begin), width, static_cast<double>(mean[i]),
+                        static_cast<double>(rstd[i]), some_x, some);
+        for (int64_t k = 0; k < width; ++k) {
+          with_x[static_cast<size_t>(begin + k)] += static_cast<double>(some_x[k]);
+          alone[static_cast<size_t>(begin + k)] += static_cast<double>(some[k]);
         }
       }
-    });
-  }
-  dx.write();
-  if (!dw.wanted() && !db.wanted()) return;
-  std::vector<double> sum_w(static_cast<size_t>(n)), sum_b(static_cast<size_t>(n));
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t k = 0; k < n; ++k) {
-      const auto at = static_cast<size_t>(k);
-      const auto gi = static_cast<double>(gp[i * n + k]);
-      const auto a = static_cast<double>(r.data()[i]);
-      sum_w[at] += gi * (a * static_cast<double>(xp[i * n + k]) - a * static_cast<double>(m.data()[i]));
-      sum_b[at] += gi;
     }
-  write_sums(sum_w, dw);
-  write_sums(sum_b, db);
+  });
 }
 
 template <class C>
-void group_norm_backward_as(const TensorBase& grad, const TensorBase& input, const TensorBase& mean, const TensorBase& rstd,
-                            const TensorBase& weight, int64_t n, int64_t c, int64_t hw, int64_t groups,
+void layer_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input, int64_t n,
+                            const TensorBase& mean, const TensorBase& rstd, const TensorBase& weight,
                             const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
-  const TensorBase g = contiguous_as(grad, dtype_v<C>);
-  const TensorBase x = contiguous_as(input, dtype_v<C>);
   const ParameterArray<C> w(weight), m(mean), r(rstd);
-  const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
-  const int64_t per_group = c / groups;
-  const auto planes = static_cast<size_t>(n * c);
-  const C* gp = g.numel() ? g.data_as<C>() : nullptr;
-  const C* xp = g.numel() ? x.data_as<C>() : nullptr;
-  // Sums of grad * x and of grad over each plane.
-  std::vector<double> with_x(planes), alone(planes);
-  parallel_for(0, n * c, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, hw)), [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i) {
-      double p = 0;
-      double q = 0;
-      for (int64_t k = i * hw; k < (i + 1) * hw; ++k) {
-        p += static_cast<double>(gp[k]) * static_cast<double>(xp[k]);
-        q += static_cast<double>(gp[k]);
-      }
-      with_x[static_cast<size_t>(i)] = p;
-      alone[static_cast<size_t>(i)] = q;
-    }
-  });
-  if (dx.wanted() && hw) {
-    parallel_for(0, n * groups, std::max<int64_t>(1, norm_grain / (per_group * hw)), [&](int64_t b, int64_t e) {
+  const Target to(grad_input, input.dtype());
+  const GradientRows data(grad, input, to);
+  const int64_t rows = n ? input.numel() / n : 0;
+  if (to.wanted() && rows)
+    parallel_for(0, rows, grain_of(n), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
-        double p = 0;
-        double q = 0;
-        for (int64_t k = i * per_group; k < (i + 1) * per_group; ++k) {
-          const auto wk = static_cast<double>(w.data() ? w.data()[k % c] : C{1});
-          p += with_x[static_cast<size_t>(k)] * wk;
-          q += alone[static_cast<size_t>(k)] * wk;
-        }
-        const auto a = static_cast<double>(r.data()[i]);
-        const auto mu = static_cast<double>(m.data()[i]);
-        const double slope = (q * mu - p) * a * a * a / static_cast<double>(per_group * hw);
-        const double rest = -slope * mu - q * a / static_cast<double>(per_group * hw);
-        for (int64_t k = i * per_group; k < (i + 1) * per_group; ++k) {
-          const double scale = a * static_cast<double>(w.data() ? w.data()[k % c] : C{1});
-          for (int64_t j = k * hw; j < (k + 1) * hw; ++j)
-            dx.data()[j] = static_cast<C>(scale * static_cast<double>(gp[j]) + slope * static_cast<double>(xp[j]) + rest);
-        }
+        const auto a = static_cast<double>(r.data()[i]), mu = static_cast<double>(m.data()[i]);
+        const double center = center_of<C>(mu);
+        double with_x = 0, alone = 0;
+        loops.sums(data.grad(i * n), data.input(i * n), w.data(), n, center, with_x, alone);
+        const double slope = (alone * (mu - center) - with_x) * a * a * a / static_cast<double>(n);
+        const double rest = -slope * (mu - center) - alone * a / static_cast<double>(n);
+        loops.gradient(data.grad(i * n), data.input(i * n), w.data(), n, a, center, slope, rest, data.to(i * n));
       }
     });
-  }
-  dx.write();
+  to.write();
+  if (!grad_weight.defined() && !grad_bias.defined()) return;
+  std::vector<double> sum_w(static_cast<size_t>(n)), sum_b(static_cast<size_t>(n));
+  if (rows) add_columns(loops, data, rows, n, m.data(), r.data(), sum_w, sum_b);
+  write_sums<C>(sum_w, grad_weight);
+  write_sums<C>(sum_b, grad_bias);
+}
+
+template <class C>
+void group_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input,
+                            const TensorBase& mean, const TensorBase& rstd, const TensorBase& weight, int64_t n, int64_t c,
+                            int64_t hw, int64_t groups, const TensorBase& grad_input, const TensorBase& grad_weight,
+                            const TensorBase& grad_bias) {
+  const ParameterArray<C> w(weight), m(mean), r(rstd);
+  const Target to(grad_input, input.dtype());
+  const GradientRows data(grad, input, to);
+  const int64_t per_group = c / groups;
+  const auto planes = static_cast<size_t>(n * c);
+  const auto scale_of = [&](int64_t plane) { return static_cast<double>(w.data() ? w.data()[plane % c] : C{1}); };
+  const auto center_at = [&](int64_t group) { return center_of<C>(static_cast<double>(m.data()[group])); };
+  // Sums of grad * x and of grad over each plane.
+  std::vector<double> with_x(planes), alone(planes);
+  if (!data.empty())
+    parallel_for(0, n * c, grain_of(hw), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i)
+        loops.sums(data.grad(i * hw), data.input(i * hw), nullptr, hw, center_at(i / per_group),
+                   with_x[static_cast<size_t>(i)], alone[static_cast<size_t>(i)]);
+    });
+  if (to.wanted() && !data.empty())
+    parallel_for(0, n * groups, grain_of(per_group * hw), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        double p = 0, q = 0;
+        for (int64_t k = i * per_group; k < (i + 1) * per_group; ++k) {
+          p += with_x[static_cast<size_t>(k)] * scale_of(k);
+          q += alone[static_cast<size_t>(k)] * scale_of(k);
+        }
+        const auto a = static_cast<double>(r.data()[i]);
+        const double center = center_at(i), mu = static_cast<double>(m.data()[i]) - center;
+        const auto count = static_cast<double>(per_group * hw);
+        const double slope = (q * mu - p) * a * a * a / count;
+        const double rest = -slope * mu - q * a / count;
+        for (int64_t k = i * per_group; k < (i + 1) * per_group; ++k)
+          loops.gradient(data.grad(k * hw), data.input(k * hw), nullptr, hw, a * scale_of(k), center, slope, rest,
+                         data.to(k * hw));
+      }
+    });
+  to.write();
   std::vector<double> sum_w(static_cast<size_t>(c)), sum_b(static_cast<size_t>(c));
   for (int64_t i = 0; i < n * c; ++i) {
     const auto at = static_cast<size_t>(i);
     const auto channel = static_cast<size_t>(i % c);
     const int64_t group = i / per_group;
-    sum_w[channel] += (with_x[at] - alone[at] * static_cast<double>(m.data()[group])) * static_cast<double>(r.data()[group]);
+    const double mu = static_cast<double>(m.data()[group]) - center_at(group);
+    sum_w[channel] += (with_x[at] - alone[at] * mu) * static_cast<double>(r.data()[group]);
     sum_b[channel] += alone[at];
   }
-  write_sums(sum_w, dw);
-  write_sums(sum_b, db);
+  write_sums<C>(sum_w, grad_weight);
+  write_sums<C>(sum_b, grad_bias);
 }
 
 template <class C>
-void batch_norm_backward_as(const TensorBase& grad, const TensorBase& input, const TensorBase& weight,
-                            const TensorBase& running_mean, const TensorBase& running_var, const TensorBase& save_mean,
-                            const TensorBase& save_invstd, bool train, double eps, const TensorBase& grad_input,
-                            const TensorBase& grad_weight, const TensorBase& grad_bias) {
-  const TensorBase g = contiguous_as(grad, dtype_v<C>);
-  const TensorBase x = contiguous_as(input, dtype_v<C>);
+void batch_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input,
+                            const TensorBase& weight, const TensorBase& running_mean, const TensorBase& running_var,
+                            const TensorBase& save_mean, const TensorBase& save_invstd, bool train, double eps,
+                            const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const ParameterArray<C> w(weight), m(train ? save_mean : running_mean), v(train ? save_invstd : running_var);
-  const Target<C> dx(grad_input), dw(grad_weight), db(grad_bias);
-  const int64_t n = input.size(0);
-  const int64_t c = input.size(1);
-  const int64_t hw = n * c != 0 ? input.numel() / (n * c) : 0;
+  const Target to(grad_input, input.dtype());
+  const GradientRows data(grad, input, to);
+  const NormRow& straight = norm_row(input.dtype(), "batch_norm_backward");
+  const int64_t n = input.size(0), c = input.size(1), hw = n * c != 0 ? input.numel() / (n * c) : 0;
   const auto count = static_cast<double>(n * hw);
-  const C* gp = g.numel() ? g.data_as<C>() : nullptr;
-  const C* xp = g.numel() ? x.data_as<C>() : nullptr;
   std::vector<double> sum_w(static_cast<size_t>(c)), sum_b(static_cast<size_t>(c));
-  parallel_for(0, c, std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, n * hw)), [&](int64_t b, int64_t e) {
-    for (int64_t k = b; k < e; ++k) {
-      const auto mu = static_cast<double>(m.data()[k]);
-      const double invstd = train ? static_cast<double>(v.data()[k]) : 1 / std::sqrt(static_cast<double>(v.data()[k]) + eps);
-      double total = 0;
-      double dot = 0;
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = (i * c + k) * hw; j < (i * c + k + 1) * hw; ++j) {
-          total += static_cast<double>(gp[j]);
-          dot += static_cast<double>(gp[j]) * (static_cast<double>(xp[j]) - mu);
+  if (!data.empty())
+    parallel_for(0, c, grain_of(n * hw), [&](int64_t b, int64_t e) {
+      for (int64_t k = b; k < e; ++k) {
+        const auto mu = static_cast<double>(m.data()[k]);
+        const auto var = static_cast<double>(v.data()[k]);
+        const double invstd = train ? var : 1 / std::sqrt(var + eps);
+        double total = 0, dot = 0;
+        for (int64_t i = 0; i < n; ++i) {
+          double with_x = 0, alone = 0;
+          loops.sums(data.grad((i * c + k) * hw), data.input((i * c + k) * hw), nullptr, hw, mu, with_x, alone);
+          dot += with_x;
+          total += alone;
         }
-      sum_w[static_cast<size_t>(k)] = dot * invstd;
-      sum_b[static_cast<size_t>(k)] = total;
-      if (!dx.wanted()) continue;
-      const double scale = invstd * static_cast<double>(w.data() ? w.data()[k] : C{1});
-      const double slope = dot * invstd * invstd / count;
-      const double level = total / count;
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = (i * c + k) * hw; j < (i * c + k + 1) * hw; ++j) {
-          const auto grad_at = static_cast<double>(gp[j]);
-          dx.data()[j] =
-              static_cast<C>((train ? grad_at - level - (static_cast<double>(xp[j]) - mu) * slope : grad_at) * scale);
+        sum_w[static_cast<size_t>(k)] = dot * invstd;
+        sum_b[static_cast<size_t>(k)] = total;
+        if (!to.wanted()) continue;
+        const double scale = invstd * static_cast<double>(w.data() ? w.data()[k] : C{1});
+        const double slope = -dot * invstd * invstd / count * scale, rest = -total / count * scale;
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t at = (i * c + k) * hw;
+          if (train)
+            loops.gradient(data.grad(at), data.input(at), nullptr, hw, scale, mu, slope, rest, data.to(at));
+          else
+            straight.affine(data.grad(at), hw, 0, scale, 0, data.to(at));
         }
-    }
-  });
-  dx.write();
-  write_sums(sum_w, dw);
-  write_sums(sum_b, db);
+      }
+    });
+  to.write();
+  write_sums<C>(sum_w, grad_weight);
+  write_sums<C>(sum_b, grad_bias);
 }
+
+const NormBackwardRow& backward_row(DType dtype, const char* what) { return float_row(norm_backward_table(), dtype, what); }
 
 }  // namespace
 
 void layer_norm_backward(const TensorBase& grad, const TensorBase& input, int64_t n, const TensorBase& mean,
                          const TensorBase& rstd, const TensorBase& weight, const TensorBase& grad_input,
                          const TensorBase& grad_weight, const TensorBase& grad_bias) {
-  norm_row(input.dtype(), "LayerNormBackwardKernelImpl");
+  const NormBackwardRow& loops = backward_row(input.dtype(), "LayerNormBackwardKernelImpl");
   if (input.dtype() == DType::float64)
-    layer_norm_backward_as<double>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+    layer_norm_backward_as<double>(loops, grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
   else
-    layer_norm_backward_as<float>(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+    layer_norm_backward_as<float>(loops, grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
 }
 
 void group_norm_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& mean, const TensorBase& rstd,
                          const TensorBase& weight, int64_t n, int64_t c, int64_t hw, int64_t groups,
                          const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
-  norm_row(input.dtype(), "GroupNormBackwardKernelImpl");
+  const NormBackwardRow& loops = backward_row(input.dtype(), "GroupNormBackwardKernelImpl");
   if (input.dtype() == DType::float64)
-    group_norm_backward_as<double>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
+    group_norm_backward_as<double>(loops, grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight,
+                                   grad_bias);
   else
-    group_norm_backward_as<float>(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
+    group_norm_backward_as<float>(loops, grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight,
+                                  grad_bias);
 }
 
 void batch_norm_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& weight,
@@ -230,17 +260,17 @@ void batch_norm_backward(const TensorBase& grad, const TensorBase& input, const 
                          const TensorBase& save_invstd, bool train, double eps, const TensorBase& grad_input,
                          const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const char* op = "batch_norm_backward";
-  norm_row(input.dtype(), op);
+  const NormBackwardRow& loops = backward_row(input.dtype(), op);
   const std::vector<int64_t> channels{input.size(1)};
   require_sizes(op, "grad_out", grad, input.sizes());
   require_sizes_if(op, "weight", weight, channels);
   require_sizes(op, train ? "save_mean" : "running_mean", train ? save_mean : running_mean, channels);
   require_sizes(op, train ? "save_invstd" : "running_var", train ? save_invstd : running_var, channels);
   if (input.dtype() == DType::float64)
-    batch_norm_backward_as<double>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+    batch_norm_backward_as<double>(loops, grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
                                    grad_input, grad_weight, grad_bias);
   else
-    batch_norm_backward_as<float>(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+    batch_norm_backward_as<float>(loops, grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
                                   grad_input, grad_weight, grad_bias);
 }
 

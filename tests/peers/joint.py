@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Programs with their backward pass beside PyTorch's: python tests/peers/joint.py [--only NAME] [--show] [--all]
+
+Each layer of tools/golden/nn_cases.py, with the sum of its results for a loss, and with --all one class of each architecture with
+labels, is exported by PyTorch and saved. Calque reads the file and adds the backward pass (`calque export --backward`), as
+torch.export.experimental._export_forward_backward does. Compared are: the programs as printed; the results of the file that
+Calque writes, opened and run by PyTorch; PyTorch's file, opened and written again by Calque. Forms that differ are listed with the
+reason in joint_gaps.tsv; others fail. Of every second layer the inputs want gradients too.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+import torch.utils._pytree as pytree
+from torch.export.experimental import _export_forward_backward
+
+warnings.filterwarnings("ignore")
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "release"))
+sys.path.insert(0, HERE)
+
+import export as export_driver  # noqa: E402
+
+
+class WithLoss(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.m = module
+
+    def forward(self, *args, **kwargs):
+        leaves = [x for x in pytree.tree_leaves(self.m(*args, **kwargs)) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+        loss = leaves[0].sum()
+        for x in leaves[1:]:
+            loss = loss + x.sum()
+        return loss
+
+
+def layer_cases(every):
+    for i, (written, tensors) in enumerate(export_driver.layers(True)):
+        if not every and i % 2 == 1:
+            continue
+        written["training"] = True
+        make, inputs, kwargs = export_driver.build(written, tensors)
+        torch.manual_seed(written["seed"])
+        if i % 4 == 0:
+            inputs = pytree.tree_map(lambda x: x.clone().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, inputs)
+        yield written["id"], lambda make=make: WithLoss(make()), inputs, kwargs
+
+
+
+def flat_results(program, inputs):
+    args, given = [], iter(inputs)
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT:
+            args.append(next(given))
+        elif spec.target in program.state_dict:
+            args.append(program.state_dict[spec.target].detach().clone())
+        else:
+            args.append(program.constants[spec.target])
+    torch.manual_seed(0)
+    with torch.no_grad():
+        return program.graph_module(*[a.detach() if isinstance(a, torch.Tensor) else a for a in args])
+
+
+def same(a, b, exact):
+    if a is None or b is None:
+        return a is b
+    if exact:
+        return torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+    scale = max(1.0, a.abs().max().item() if a.numel() else 0)
+    return a.shape == b.shape and (a - b).abs().max().item() <= 1e-5 * scale if a.numel() else a.shape == b.shape
+
+
+def one(name, make, inputs, kwargs, folder):
+    """{form: what differs}; None when PyTorch makes no such program."""
+    module = make()
+    if not any(p.requires_grad for p in module.parameters()) and not any(isinstance(x, torch.Tensor) and x.requires_grad for x in pytree.tree_leaves(inputs)):
+        return None
+    try:
+        program = torch.export.export(module, inputs, kwargs, strict=False)
+        theirs = _export_forward_backward(program)
+    except Exception as e:
+        return {"PyTorch": str(e).split("\n")[0]}
+    a, b, c = (os.path.join(folder, x) for x in ("a.pt2", "b.pt2", "c.pt2"))
+    torch.export.save(program, a)
+    r = subprocess.run([os.path.join(BUILD, "bin", "calque"), "export", a, "--backward", "0", "-o", b, "--print", "-q"], capture_output=True, text=True)
+    if r.returncode:
+        return {"printed": ["", r.stderr.strip()]}
+    out = {}
+    x, y = export_driver.normal(str(theirs)), export_driver.normal(r.stdout.rstrip("\n"))
+    if x != y:
+        out["printed"] = [x, y]
+    try:
+        ours = torch.export.load(b)
+        flat = [t for t in pytree.tree_leaves((inputs, kwargs))]
+        p, q = flat_results(theirs, flat), flat_results(ours, flat)
+        if len(p) != len(q) or not all(same(s, t, x == y) for s, t in zip(p, q) if isinstance(s, torch.Tensor)):
+            out["results"] = ["", "other results"]
+    except Exception as e:
+        out["results"] = ["", f"{type(e).__name__}: {e}"]
+    try:
+        torch.export.save(theirs, a)
+    except KeyError:  # PyTorch 2.13 does not save gradients of inputs: their names are those of before the renaming
+        return out
+    r = subprocess.run([os.path.join(BUILD, "bin", "calque"), "export", a, "-o", c, "-q"], capture_output=True, text=True)
+    if r.returncode:
+        out["read"] = ["", r.stderr.strip()]
+    else:
+        again = export_driver.normal(str(torch.export.load(c)))
+        if again != x:
+            out["read"] = [x, again]
+    return out
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--all", action="store_true", help="every layer")
+    p.add_argument("--only", action="append", help="cases whose name starts so")
+    p.add_argument("--show", action="store_true", help="print both programs where they differ")
+    o = p.parse_args()
+    gaps = {}
+    with open(os.path.join(HERE, "joint_gaps.tsv")) as f:
+        for line in f:
+            if line.strip() and not line.startswith("#"):
+                name, form, reason = line.rstrip("\n").split("\t")
+                gaps[name, form] = reason
+    passed = failed = listed = refused = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make, inputs, kwargs in layer_cases(o.all or bool(o.only)):
+            if o.only and not any(name.startswith(x) for x in o.only):
+                continue
+            found = one(name, make, inputs, kwargs, folder)
+            if found is None:
+                continue
+            if "PyTorch" in found:
+                refused += 1
+                if o.show:
+                    print(f"{name}: PyTorch makes none: {found['PyTorch']}")
+                continue
+            for form in ("printed", "results", "read"):
+                if form not in found:
+                    passed += 1
+                    if (name, form) in gaps:
+                        print(f"{name}: {form} is listed in joint_gaps.tsv and does not differ")
+                        failed += 1
+                elif (name, form) in gaps:
+                    listed += 1
+                else:
+                    failed += 1
+                    a, b = found[form]
+                    if isinstance(a, list):
+                        export_driver.report(name, form, a, b, o.show)
+                    else:
+                        print(f"{name}: {form}: {b}")
+    print(f"{passed} passed, {failed} failed, {listed} listed, {refused} refused by PyTorch")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
