@@ -22,6 +22,7 @@ using testing::Not;
 using testing::StartsWith;
 
 using cli_test::calque_run;
+using cli_test::shell_run;
 using cli_test::Result;
 
 class Models : public testing::Test {
