@@ -22,8 +22,8 @@ using testing::Not;
 using testing::StartsWith;
 
 using cli_test::calque_run;
-using cli_test::shell_run;
 using cli_test::Result;
+using cli_test::shell_run;
 
 class Models : public testing::Test {
  protected:
