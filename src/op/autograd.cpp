@@ -3,8 +3,6 @@
 #include <optional>
 
 #include "calque/base/error.h"
-#include "calque/op/aten/like.h"
-#include "calque/op/aten/zeros.h"
 #include "calque/op/grad_node.h"
 #include "calque/op/mode.h"
 #include "op/well_known.h"
@@ -185,22 +183,11 @@ bool attach(const Ref<GradNode>& node, const Operator& op, const OperatorGradien
   return true;
 }
 
-// Of a form that writes what depends smoothly on nothing, a comparison say: the old values play no part any more.
-const OperatorGradient& overwritten(bool has_other) {
-  static const auto zeros_for = [](const Gradients& g, std::string_view name) {
-    const Meta& m = g.meta(name);
-    return zeros(SymIntList(m.sizes), m.dtype, Layout::strided, m.device);
-  };
-  static const OperatorGradient alone{
-      {{.of = {0}, .one = [](const Gradients& g) { return zeros_like(g.grad()); }}}, 0, "OverwrittenBackward0"};
-  static const OperatorGradient with_other{{{.of = {0, 1},
-                                             .several =
-                                                 [](const Gradients& g) {
-                                                   return TensorVector{zeros_for(g, "self"), zeros_for(g, "other")};
-                                                 }}},
-                                           0,
-                                           "OverwrittenBackward1"};
-  return has_other ? with_other : alone;
+// Does the call write an argument besides the first? Such a one is kept as it is then: the noise of a random slope.
+bool writes_arguments(const Operator& op) {
+  const auto& arguments = op.schema().arguments;
+  return arguments.size() > 1 &&
+         std::any_of(arguments.begin() + 1, arguments.end(), [](const auto& a) { return a.is_written(); });
 }
 
 Value call_that_writes(const Operator& op, const OperatorGradient* gradient, const Values& args) {
@@ -216,8 +203,10 @@ Value call_that_writes(const Operator& op, const OperatorGradient* gradient, con
     const BelowAutograd recorded(false);
     before = self.clone();
   }
-  call->keep_arguments(args, before);
+  const bool writes_another = writes_arguments(op);
+  if (!writes_another) call->keep_arguments(args, before);
   Value result = call_next(op, args);
+  if (writes_another) call->keep_arguments(args, before);
   node->results = {self.meta()};
   rebase_history(self, node, call->first_edge());
   call->keep_results(self);
@@ -233,17 +222,19 @@ Value call_with_gradient(const Operator& op, const Values& args) {
                     ": functions with out=... arguments don't support automatic differentiation, but one of the arguments "
                     "requires grad");
   const OperatorGradient* gradient = op.gradient();
-  if (gradient && gradient->formulas.empty()) {
-    if (!op.base() || !op.has_tag(Tag::in_place)) return call_next(op, args);
-    gradient = &overwritten(args.size() > 1 && args[1].is_tensor());
-  }
+  // A comparison has formulas for its in-place form alone: the old values play no part in the new ones.
+  const bool is_constant = gradient && (gradient->formulas.empty() ||
+                                        (op.schema().returns.size() == 1 && gradient->constant_results == 1 && !op.base()));
+  if (is_constant) return call_next(op, args);
   if (op.has_tag(Tag::in_place)) return call_that_writes(op, gradient, args);
   auto* made = new OperatorNode(op, gradient, args);
   const Ref<GradNode> node(made);
   if (gradient && std::none_of(node->next.begin(), node->next.end(), [](const GradEdge& e) { return static_cast<bool>(e); }))
     return call_next(op, args);
-  made->keep_arguments(args, {});
+  const bool writes_one = writes_arguments(op);
+  if (!writes_one) made->keep_arguments(args, {});
   Value result = call_next(op, args);
+  if (writes_one) made->keep_arguments(args, {});
   if (attach(node, op, gradient, args, result)) made->keep_results(result);
   return result;
 }

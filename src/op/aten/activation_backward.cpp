@@ -366,14 +366,14 @@ void register_activation_backward(Library& aten) {
       .gradient("self", "grad_output self", softplus_twice);
   aten.def("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
       .python("torch._C._nn.softshrink_backward")
-      .compute(slope_rule<"softshrink_backward", Scalar>, slope_by_number<Slope::shrink>)
+      .compute(slope_rule<"softshrink_backward", Scalar>, slope_by_number<Slope::softshrink>)
       .out("softshrink_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
       .gradient("grad_output", "self",
                 [](const Gradients& g) { return softshrink_backward(g.grad(), g["self"], g.scalar("lambd")); })
       .gradient("self", "", [](const Gradients& g) { return gradient::like(g.grad()); });
   aten.def("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor")
-      .compute(slope_rule<"hardshrink_backward", Scalar>, slope_by_number<Slope::shrink>)
+      .compute(slope_rule<"hardshrink_backward", Scalar>, slope_by_number<Slope::hardshrink>)
       .out("hardshrink_backward.grad_input(grad_input)")
       .tags(Tag::cast_out)
       .gradient("grad_out", "self",
@@ -387,7 +387,6 @@ void register_activation_backward(Library& aten) {
       .python("torch._C._nn.log_sigmoid_backward")
       .compute(log_sigmoid_backward_rule, log_sigmoid_backward_kernel)
       .out("log_sigmoid_backward.grad_input(grad_input)")
-      .tags(Tag::cast_out)
       .gradient("grad_output", "self buffer",
                 [](const Gradients& g) { return log_sigmoid_backward(g.grad(), g["self"], g["buffer"]); })
       .gradient("self", "grad_output self", log_sigmoid_twice);
@@ -395,7 +394,6 @@ void register_activation_backward(Library& aten) {
       .python("torch._C._nn.glu_backward")
       .compute(glu_backward_rule, glu_backward_kernel)
       .out("glu_backward.grad_input(grad_input)")
-      .tags(Tag::cast_out)
       .gradient("grad_output", "self", glu_twice_given)
       .gradient("self", "grad_output self", glu_twice);
   aten.def("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)")
@@ -421,7 +419,10 @@ void register_activation_backward(Library& aten) {
             return m;
           },
           [](const Tensor& grad, const Tensor& mask, double scale, const Tensor& out) {
-            kernel::scale_masked(is_integral(grad.dtype()) ? grad.to(out.dtype()) : grad, mask, scale, out);
+            // A product of integers has no negative zero.
+            if (is_integral(grad.dtype()))
+              return kernel::binary_wide(kernel::Binary::mul, out.dtype(), grad.mul(mask), Scalar(scale), out);
+            kernel::scale_masked(grad, mask, scale, out);
           })
       .out("native_dropout_backward.out")
       .tags(Tag::dense_out, Tag::pointwise)

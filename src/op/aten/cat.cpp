@@ -1,5 +1,6 @@
 // cat and its other names. A quarter of all sources call it, so nothing else is here.
 #include "calque/op/aten/cat.h"
+#include "calque/op/aten/zeros.h"
 #include "calque/op/gradient.h"
 #include "kernel/cpu/shaping/joining.h"
 #include "op/rule/joining.h"
@@ -19,7 +20,8 @@ TensorVector cat_gradient(const Gradients& g) {
   SymInt start = 0;
   for (const Meta& m : g.metas("tensors")) {
     const bool is_skipped = m.sizes.size() == 1 && guard_or(m.sizes[0] == 0, false);
-    out.push_back(is_skipped ? g.grad().new_zeros({0}) : g.grad().narrow(dim, start, m.sizes[static_cast<size_t>(dim)]));
+    out.push_back(is_skipped ? zeros({0}, g.grad().dtype(), Layout::strided, g.grad().device())
+                             : g.grad().narrow(dim, start, m.sizes[static_cast<size_t>(dim)]));
     if (!is_skipped) start = start + m.sizes[static_cast<size_t>(dim)];
   }
   return out;

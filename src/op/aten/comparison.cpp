@@ -1,6 +1,7 @@
 // Comparisons, logical and bitwise operators of two operands.
 #include "calque/op/aten/comparison.h"
 #include "kernel/cpu/elementwise/binary.h"
+#include "op/gradient/formulas.h"
 #include "op/rule/binary_kernels.h"
 #include "op/stanza.h"
 
@@ -42,78 +43,96 @@ void register_comparison(Library& aten) {
       .in_place("eq_.Tensor")
       .out("eq.Tensor_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); })
+      .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); });
   aten.def("eq.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"eq">::comparison_scalar, compare_scalar<Binary::eq>)
       .in_place("eq_.Scalar")
       .out("eq.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); });
   aten.def("ne.Tensor(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.ne")
       .compute(rule::Named<"ne">::comparison, compare<Binary::ne>)
       .in_place("ne_.Tensor")
       .out("ne.Tensor_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); })
+      .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); });
   aten.def("ne.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"ne">::comparison_scalar, compare_scalar<Binary::ne>)
       .in_place("ne_.Scalar")
       .out("ne.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); });
   aten.def("lt.Tensor(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.lt")
       .compute(rule::Named<"lt">::comparison, compare<Binary::lt>)
       .in_place("lt_.Tensor")
       .out("lt.Tensor_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); })
+      .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); });
   aten.def("lt.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"lt">::comparison_scalar, compare_scalar<Binary::lt>)
       .in_place("lt_.Scalar")
       .out("lt.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); });
   aten.def("le.Tensor(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.le")
       .compute(rule::Named<"le">::comparison, compare<Binary::le>)
       .in_place("le_.Tensor")
       .out("le.Tensor_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); })
+      .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); });
   aten.def("le.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"le">::comparison_scalar, compare_scalar<Binary::le>)
       .in_place("le_.Scalar")
       .out("le.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); });
   aten.def("gt.Tensor(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.gt")
       .compute(rule::Named<"gt">::comparison, compare<Binary::gt>)
       .in_place("gt_.Tensor")
       .out("gt.Tensor_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); })
+      .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); });
   aten.def("gt.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"gt">::comparison_scalar, compare_scalar<Binary::gt>)
       .in_place("gt_.Scalar")
       .out("gt.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); });
   aten.def("ge.Tensor(Tensor self, Tensor other) -> Tensor")
       .python_alias("operator.ge")
       .compute(rule::Named<"ge">::comparison, compare<Binary::ge>)
       .in_place("ge_.Tensor")
       .out("ge.Tensor_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); })
+      .gradient("other", "", [](const Gradients& g) { return gradient::zeros_of(g, "other"); });
   aten.def("ge.Scalar(Tensor self, Scalar other) -> Tensor")
       .compute(rule::Named<"ge">::comparison_scalar, compare_scalar<Binary::ge>)
       .in_place("ge_.Scalar")
       .out("ge.Scalar_out")
       .tags(Tag::any_out, Tag::pointwise, Tag::core)
-      .no_gradient();
+      .no_gradient("result")
+      .gradient("self", "", [](const Gradients& g) { return gradient::zeros_of(g, "self"); });
   aten.def("logical_and(Tensor self, Tensor other) -> Tensor")
       .compute(rule::Named<"logical_and">::comparison, compare<Binary::logical_and>)
       .in_place("logical_and_")

@@ -225,7 +225,8 @@ void register_copying(Library& aten) {
       .compute([](const Tensor& self) { return clone_rule(self, MemoryFormat::contiguous); },
                [](const Tensor& self, const Tensor& out) { kernel::copy(self, out); })
       .out("lift_fresh_copy.out")
-      .tags(Tag::lifts, Tag::dense_out);
+      .tags(Tag::lifts, Tag::dense_out)
+      .gradient("self", "", [](const Gradients& g) { return g.grad(); });
   aten.def("_local_scalar_dense(Tensor self) -> Scalar")
       .own(fake_value, read_value)
       .tags(Tag::core, Tag::data_dependent)

@@ -249,7 +249,8 @@ void register_dropout(Library& aten) {
   aten.def("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
       .own(native_dropout_rule, native_dropout_kernel)
       .tags(Tag::random, Tag::core)
-      .gradient("input", "result1", native_dropout_gradient);
+      .gradient("input", "result1", native_dropout_gradient)
+      .no_gradient("result1");
   aten.def(
           "native_dropout.out(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), "
           "Tensor(b!))")

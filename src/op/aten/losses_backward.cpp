@@ -134,7 +134,11 @@ Meta cdist_backward_rule(const Tensor& grad, const Tensor& x1, const Tensor& x2,
   m.strides = contiguous_strides(m.sizes);
   return m;
 }
-Meta pdist_backward_rule(const Tensor&, const Tensor& self, double, const Tensor&) { return contiguous_as_argument(self); }
+Meta pdist_backward_rule(const Tensor&, const Tensor& self, double, const Tensor&) {
+  if (!self.is_contiguous())
+    throw UserError("_pdist_backward: requires self to be contiguous, found strides " + str(self.sym_strides()));
+  return contiguous_as_argument(self);
+}
 
 }  // namespace
 
@@ -153,6 +157,7 @@ void register_losses_backward(Library& aten) {
       .python("torch._C._nn.soft_margin_loss_backward")
       .compute(soft_margin_backward_rule, soft_margin_backward_kernel)
       .out("soft_margin_loss_backward.grad_input(grad_input)")
+      .tags(Tag::cast_out)
       .gradient("grad_output", "grad_output self target", gradient::soft_margin_twice_given)
       .gradient("self", "grad_output self target", gradient::soft_margin_twice);
   aten.def(

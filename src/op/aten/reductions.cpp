@@ -285,8 +285,8 @@ void register_reductions(Library& aten) {
           })
       .tags(Tag::reduction, Tag::strided_out)
       .gradient("self", "self", [](const Gradients& g) {
-        const Tensor counted = g["self"].isnan().logical_not();
-        return gradient::sum_backward(g, g.grad().to(g.dtype("self"))).mul(counted);
+        const Tensor grad = g.grad().to(g.dtype("self")), counted = g["self"].isnan().logical_not();
+        return gradient::sum_backward(g, grad).mul(counted);
       });
   aten.def(
           "nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> "

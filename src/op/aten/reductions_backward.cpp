@@ -44,7 +44,7 @@ Tensor around_zeros(const Tensor& grad, const Tensor& input, int64_t dim, const 
   const Tensor between = passed.eq(Scalar(1));
   const Tensor first = std::get<1>(between.max(dim, true));
   const Tensor at_first = zeros_like(between).scatter_(dim, first, Scalar(1)).logical_and_(between);
-  const Tensor behind = between.bitwise_and(at_first.bitwise_not());
+  const Tensor behind = between.bitwise_and_(at_first.bitwise_not());
   const Tensor products = input.masked_fill(behind.bitwise_not(), Scalar(1.0)).cumprod(dim);
   const Tensor counted = grad.masked_fill(passed.ne(Scalar(1)), Scalar(0.0));
   const Tensor before = output.gather(dim, gradient::minus(first, Scalar(1)).relu_());

@@ -10,6 +10,7 @@
 #include "calque/op/aten/copying.h"
 #include "calque/op/aten/masking.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/where.h"
 #include "calque/sym/sym_math.h"
 #include "kernel/cpu/elementwise/binary.h"
 #include "kernel/cpu/elementwise/unary.h"
@@ -183,8 +184,8 @@ TensorVector clamp_limits(const Gradients& g) {
       out[0] = where(self.lt(min).logical_and(in_order), g.grad(), zero);
     }
     if (g.needs("max")) {
-      const Tensor crossed = max.lt(min);
-      out[1] = where(self.gt(max).logical_or(crossed), g.grad(), zero);
+      const Tensor above = self.gt(max);
+      out[1] = where(above.logical_or(max.lt(min)), g.grad(), zero);
     }
   } else if (min.defined()) {
     out[0] = where(self.lt(min), g.grad(), zero);

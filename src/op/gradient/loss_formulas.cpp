@@ -59,7 +59,8 @@ Tensor bce_twice_given(const Gradients& g) {
   const Tensor self = g["self"];
   const Scalar eps(1e-12);
   const Tensor absent = plus(number_minus(Scalar(1), self), eps), present = plus(self, eps);
-  const Tensor slope = weighted(g, self.sub(g["target"]).div(present.mul(absent)).mul(g.grad()));
+  const Tensor spread = present.mul(absent);
+  const Tensor slope = weighted(g, self.sub(g["target"]).div(spread).mul(g.grad()));
   return mean_of(g, slope);
 }
 Tensor bce_twice_self(const Gradients& g) {
@@ -81,7 +82,7 @@ Tensor bce_twice_target(const Gradients& g) {
 
 Tensor mse_twice(const Gradients& g, std::string_view of) {
   const Tensor slope = times(g.grad().mul(g["grad_output"]), Scalar(2));
-  return g.integer("reduction") == mean ? gradient::over(slope, Scalar(product(g.sizes(of)))) : slope;
+  return averaged(g, slope, of);
 }
 
 Tensor smooth_l1_twice(const Gradients& g) {

@@ -27,7 +27,10 @@ Tensor var_backward(const Gradients& g, const Tensor& grad) {
   const Tensor self = g["self"];
   const Value& given = g.argument("correction");
   const double correction = given.is_none() ? 1 : given.to_scalar().to_double();
-  const auto slope = [&](SymInt count) { return Scalar(SymFloat(2.0) / (sym_float(count) - SymFloat(correction))); };
+  const auto slope = [&](SymInt count) {
+    if (Scalar(count).is_symbolic()) return Scalar(SymFloat(2.0) / (sym_float(count) - SymFloat(correction)));
+    return Scalar(2.0 / (static_cast<double>(count.as_int()) - correction));
+  };
   if (self.dim() == 0 || g.argument("dim").is_none()) {
     const SymInt count = self.sym_numel();
     if (guard_or(sym_float(count) <= SymFloat(correction), false)) {
@@ -109,7 +112,7 @@ namespace {
 
 // The product of all others, from both sides: zeros do no harm.
 Tensor product_of_others(const Tensor& grad, const Tensor& input, int64_t dim) {
-  if (guard_or(input.sym_numel() == 0, false)) return zeros_like(input);
+  if (guard_or(input.sym_numel() == 0, false)) return grad.expand_as(input);
   const SymInt n = input.sym_size(dim);
   if (guard_or(n == 1, false)) return grad;
   SymInts one(input.sym_sizes().begin(), input.sym_sizes().end());

@@ -26,7 +26,8 @@ namespace calque::kernel {
   X(elu, FLOATS, expensive)        /* p: negative coefficient, q: positive one, r: input scale */   \
   X(elu_result, FLOATS, cheap)     /* the same */                                                   \
   X(softplus, FLOATS, expensive)   /* p: beta, q: threshold */                                      \
-  X(shrink, FLOATS, cheap)         /* p: lambda */                                                  \
+  X(softshrink, FLOATS, cheap)     /* p: lambda */                                                  \
+  X(hardshrink, FLOATS, cheap)     /* p: lambda */                                                  \
   X(logit, FLOATS, cheap)                                                                           \
   X(logit_within, FLOATS, cheap)   /* p: lowest, q: highest */                                      \
   X(prelu_weight, FLOATS, cheap)                                                                    \

@@ -41,7 +41,7 @@ constexpr T infinity = static_cast<T>(__builtin_huge_val());
 
 template <class T>
 CALQUE_INLINE Vec<T> gelu_slope_at(Vec<T> x) {
-  const Vec<T> cdf = T(0.5) * (T(1) + v_erf(x * T(0.70710678118654752440)));
+  const Vec<T> cdf = T(0.5) * v_erfc(x * T(-0.70710678118654752440));
   const Vec<T> pdf = v_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
   return fma(x, pdf, cdf);
 }
@@ -58,7 +58,7 @@ CALQUE_INLINE Vec<T> gelu_tanh_slope_at(Vec<T> x) {
 template <class T>
 CALQUE_INLINE Vec<T> mish_slope_at(Vec<T> x) {
   const Vec<T> sigmoid = q_sigmoid<T>(x);
-  const Vec<T> tanh = v_tanh(v_log1p(v_exp(x)));
+  const Vec<T> tanh = x > T(20) ? splat<T>(1) : v_tanh(v_log1p(v_exp(x)));
   return fma(x * sigmoid, fma(-tanh, tanh, splat<T>(1)), tanh);
 }
 template <class T>
@@ -94,7 +94,8 @@ SLOPE_LOOP(leaky_relu, x > T(0) ? g : g * p)
 SLOPE_LOOP(elu, x > T(0) ? g * q : g * r * p * v_exp(x * r))
 SLOPE_LOOP(elu_result, x > T(0) ? g * q : g * r * (x + p))
 SLOPE_LOOP(softplus, x* p > q ? g : softplus_slope_at<T>(g, x* p))
-SLOPE_LOOP(shrink, (x >= -p) & (x <= p) ? V{} : g)
+SLOPE_LOOP(softshrink, (x > p) | (x < -p) ? g : V{})
+SLOPE_LOOP(hardshrink, (x >= -p) & (x <= p) ? V{} : g)
 SLOPE_LOOP(logit, (x < T(0)) | (x > T(1)) ? splat<T>(static_cast<T>(__builtin_nan(""))) : logit_slope_at<T>(g, x))
 SLOPE_LOOP(logit_within, (x >= p) & (x <= q) ? logit_slope_at<T>(g, x) : V{})
 SLOPE_LOOP(prelu_weight, x > T(0) ? V{} : x * g)

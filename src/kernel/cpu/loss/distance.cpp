@@ -169,8 +169,9 @@ void pdist_backward_as(const TensorBase& grad, const TensorBase& self, double p,
 void cdist_backward(const TensorBase& grad, const TensorBase& x1, const TensorBase& x2, double p,
                     const TensorBase& distances, const TensorBase& out) {
   if (out.numel() == 0) return;
-  if (x2.size(-2) == 0 || p == 0) return fill(out, Scalar(0));
-  check_dtype("_cdist_backward", x1.dtype());
+  if (x2.size(-2) == 0 || grad.numel() == 0) return fill(out, Scalar(0));
+  check_dtype("cdist_backward", x1.dtype());
+  if (p == 0) return fill(out, Scalar(0));
   for (const TensorBase* t : {&grad, &x2, &distances})
     if (t->dtype() != x1.dtype()) not_implemented("_cdist_backward", t->dtype());
   if (x1.dtype() == DType::float64)
@@ -182,8 +183,8 @@ void cdist_backward(const TensorBase& grad, const TensorBase& x1, const TensorBa
 void pdist_backward(const TensorBase& grad, const TensorBase& self, double p, const TensorBase& distances,
                     const TensorBase& out) {
   if (out.numel() == 0) return;
+  check_dtype("pdist_backward", self.dtype());
   if (self.size(0) < 2 || p == 0) return fill(out, Scalar(0));
-  check_dtype("_pdist_backward", self.dtype());
   for (const TensorBase* t : {&grad, &distances})
     if (t->dtype() != self.dtype() || t->numel() != self.size(0) * (self.size(0) - 1) / 2)
       throw UserError("_pdist_backward: expected a distance of each pair in self's dtype, found " +

@@ -87,6 +87,10 @@ void multilabel_margin_loss_backward(const TensorBase& grad, const TensorBase& s
     const T* x = self.data_as<T>();
     const int64_t* targets = target.data_as<int64_t>();
     const T* flags = is_target.data_as<T>();
+    for (int64_t i = 0; i < is_target.numel(); ++i)
+      if (!(flags[i] >= T(0) && flags[i] <= T(1)))
+        throw UserError("multilabel_margin_loss_backward: argument #5 'is_target' is out of range: expected 0 or 1, found " +
+                        std::to_string(flags[i]));
     slopes_of_rows<T>(grad, rows, reduction, out, [&](int64_t i, T factor, T* slope) {
       const T* row = x + i * rows.classes;
       const T* flag = flags + i * rows.classes;
