@@ -36,7 +36,8 @@ CALQUE_INLINE void divide(void* const* arrays, int64_t n, const void* parameters
     if (b == -1) return f(a, b, true);
     return f(a, b, false);
   });
-  if (zero) *static_cast<const Fault*>(parameters)->division_by_zero = true;
+  // Several threads may see one.
+  if (zero) __atomic_store_n(static_cast<const Fault*>(parameters)->division_by_zero, true, __ATOMIC_RELAXED);
 }
 CALQUE_INLINE int64_t negate(int64_t a) { return static_cast<int64_t>(0 - static_cast<uint64_t>(a)); }
 CALQUE_INLINE int64_t wrap_mul(int64_t a, int64_t b) {
