@@ -116,7 +116,7 @@ void prepare_out(const Operator& op, const Meta& result, const Tensor& out) {
   check_out_dtype(op, result.dtype, out.dtype());
   if (!(result.device == out.device()))
     throw UserError(op.name() + ": expected out= on device " + result.device.str() + ", found " + out.device().str());
-  if (out.requires_grad() && grad_enabled())
+  if (out.requires_grad() && records_gradients())
     throw UserError(op.name() +
                     ": functions with out=... arguments don't support automatic differentiation, but out requires grad");
   const bool dense = has_base_tag(op, Tag::dense_out);

@@ -14,6 +14,11 @@ BARE = {"aten::_embedding_bag": ("indices", "offsets"), "aten::_embedding_bag.ou
         "aten::native_group_norm_backward": ("grad_out", "input", "mean", "rstd", "weight"),
         "aten::native_group_norm_backward.out": ("grad_out", "input", "mean", "rstd", "weight"),
         "aten::native_layer_norm_backward": ("mean", "rstd"), "aten::native_layer_norm_backward.out": ("mean", "rstd"),
+        "aten::adaptive_max_pool3d_backward": ("indices",), "aten::fractional_max_pool2d_backward": ("indices",),
+        "aten::fractional_max_pool3d_backward": ("indices",), "aten::adaptive_max_pool2d_backward": ("indices",),
+        "aten::_embedding_bag_backward": ("indices", "offsets", "offset2bag", "bag_size", "maximum_indices"),
+        "aten::_embedding_bag_dense_backward": ("indices", "offset2bag", "bag_size", "maximum_indices"),
+        "aten::_embedding_bag_per_sample_weights_backward": ("indices", "offsets", "offset2bag"),
         "aten::_softmax.out": ("out",), "aten::_log_softmax.out": ("out",), "aten::softmax.int_out": ("out",),
         "aten::log_softmax.int_out": ("out",), "aten::_softmax_backward_data.out": ("grad_input",),
         "aten::_log_softmax_backward_data.out": ("out",),
@@ -54,8 +59,8 @@ def is_meaningless(call):
         return any(isinstance(t, torch.Tensor) and t.dtype == torch.bfloat16 and not t.isfinite().all() for t in call.args[:3])
     if "scaled_dot_product" in call.op._schema.name and subnormal_meets_infinity(call.args[:3]):
         return True
-    if call.op._schema.name == "aten::_scaled_dot_product_flash_attention_for_cpu":  # takes rows to be dense
-        return any(isinstance(t, torch.Tensor) and t.dim() == 4 and t.stride(3) != 1 and t.size(3) > 1 for t in call.args[:3])
+    if call.op._schema.name.startswith("aten::_scaled_dot_product_flash_attention_for_cpu"):  # takes rows to be dense
+        return any(isinstance(t, torch.Tensor) and t.dim() == 4 and t.stride(3) != 1 and t.size(3) > 1 for t in call.args[:5])
     names = BARE.get(call.op._schema.name + ("." + call.op._schema.overload_name if call.op._schema.overload_name else ""))
     if not names:
         return False

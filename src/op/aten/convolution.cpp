@@ -321,7 +321,11 @@ TensorVector of_convolution_backward(const Gradients& g) {
   if (g.needs("input") && by_weight.defined())
     out[1] = std::get<0>(call.backward(grad, input, by_weight, std::nullopt, {true, false, false}));
   if (g.needs("weight") && by_input.defined())
-    out[2] = std::get<1>(call.backward(grad, by_input, weight, std::nullopt, {false, true, false}));
+    // Laid out as PyTorch's, which is a convolution of transposed tensors.
+    out[2] = std::get<1>(call.backward(grad, by_input, weight, std::nullopt, {false, true, false}))
+                 .transpose(0, 1)
+                 .contiguous()
+                 .transpose(0, 1);
   return out;
 }
 

@@ -219,11 +219,10 @@ void register_embedding(Library& aten) {
       .gradient("grad_output", "indices", [](const Gradients& g) {
         const Tensor indices = g["indices"];
         SymInts sizes(indices.sym_sizes().begin(), indices.sym_sizes().end());
-        const Tensor flat = indices.reshape({-1});
-        Tensor grad = g.grad().index_select(0, flat);
+        const Tensor grad = g.grad().index_select(0, indices.reshape({-1}));
         // The padding row passes nothing on.
         if (const SymInt padding = g.sym_int("padding_idx"); guard(padding >= 0))
-          grad = grad.masked_fill(flat.eq(Scalar(padding)).unsqueeze(1), Scalar(0));
+          grad.masked_fill_(indices.eq(Scalar(padding)).reshape({-1, 1}), Scalar(0));
         sizes.push_back(g.sizes("grad_output").back());
         return grad.reshape(sizes);
       });

@@ -273,6 +273,10 @@ std::array<Meta, 2> weight_norm_back_rule(const Tensor& grad, const Tensor& v, c
     throw UserError(op + "expected a gradient of v's sizes " + str(v.sym_sizes()) + " and norms of g's sizes " +
                     str(g.sym_sizes()) + ", found " + str(grad.sym_sizes()) + " and " + str(norms.sym_sizes()));
   weight_norm_rule(v, g, dim);
+  const DType wide = v.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  if (norms.dtype() != wide)
+    throw UserError(op + "expected norms of dtype " + std::string(name(wide)) + ", found " +
+                    std::string(name(norms.dtype())));
   const auto dense = [](const Tensor& t) {
     return rule::contiguous_like(t, SymInts(t.sym_sizes().begin(), t.sym_sizes().end()));
   };

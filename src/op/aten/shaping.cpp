@@ -342,7 +342,8 @@ TensorVector of_blocks(const Gradients& g) {
     }
     const SymInt rows = m.sizes.size() == 2 ? m.sizes[0] : SymInt(1), columns = m.sizes.empty() ? SymInt(1) : m.sizes.back();
     Tensor block = g.grad().slice(0, row, row + rows).slice(1, column, column + columns);
-    if (m.sizes.size() < 2) block = block.squeeze(m.sizes.empty() ? -1 : 0);
+    // A vector's row is summed to it.
+    if (m.sizes.size() < 2) block = block.squeeze(-1);
     if (m.sizes.empty()) block = block.squeeze(-1);
     out.push_back(block);
     row += rows;

@@ -2,11 +2,12 @@
 #include "kernel/cpu/pooling/unpooling.h"
 #include "calque/base/error.h"
 #include "calque/op/aten/arange.h"
-#include "calque/op/aten/cat.h"
+#include "calque/op/aten/empty.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/pooling_gradients.h"
 #include "calque/op/aten/zeros.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "op/gradient/formulas.h"
 #include "op/gradient/pooling.h"
 #include "op/rule/geometry.h"
 #include "op/rule/pooling.h"
@@ -199,29 +200,30 @@ Tensor steps(const Tensor& theta, int64_t n, bool align_corners) {
   const Tensor line = linspace(-1, 1, n, theta.dtype());
   return align_corners ? line : line * (static_cast<double>(n - 1)) / static_cast<double>(n);
 }
-// The corners' coordinates with a 1 behind them: [points, spatial + 1].
-Tensor affine_base(const Tensor& like, SymIntList size, bool align_corners) {
+// The pixels' coordinates with a 1 behind them, made as PyTorch makes them: [batch, sizes..., spatial + 1].
+Tensor affine_base(const Tensor& grad, SymIntList size, bool align_corners) {
   const auto spatial = static_cast<int64_t>(size.size()) - 2;
-  SymInts sizes(size.begin() + 2, size.end());
-  const SymInt points = product(sizes);
-  std::vector<Tensor> columns;
-  for (int64_t d = spatial; d-- > 0;) {  // the last dimension of the picture is the first coordinate
-    SymInts shape(static_cast<size_t>(spatial), 1);
-    shape[static_cast<size_t>(d)] = sizes[static_cast<size_t>(d)];
-    columns.push_back(steps(like, sizes[static_cast<size_t>(d)].guard_int(), align_corners)
-                          .view(shape)
-                          .expand(sizes)
-                          .reshape({points, 1}));
+  SymInts sizes(size.begin() + 1, size.end());
+  sizes[0] = size[0];
+  sizes.push_back(spatial + 1);
+  const Tensor base = empty(sizes, grad.dtype(), Layout::strided, grad.device());
+  for (int64_t k = 0; k < spatial; ++k) {  // the last dimension of the picture is the first coordinate
+    const int64_t n = size[static_cast<size_t>(spatial + 1 - k)].guard_int();
+    Tensor line = n <= 1 ? full({n}, 0, grad.dtype()) : linspace(-1, 1, n, grad.dtype());
+    if (n > 1 && !align_corners) line = gradient::over(gradient::times(line, n - 1), n);
+    for (int64_t i = 0; i < k; ++i) line.unsqueeze_(-1);
+    base.select(-1, k).copy_(line);
   }
-  columns.push_back(ones({points, 1}, like.dtype()));
-  return cat(columns, 1);
+  base.select(-1, spatial).fill_(1);
+  return base;
 }
 Tensor of_affine_grid(const Gradients& g) {
   const SymInts size = g.sym_ints("size");
   const auto spatial = static_cast<int64_t>(size.size()) - 2;
   const Tensor base = affine_base(g.grad(), size, g.flag("align_corners"));
-  const Tensor grad = g.grad().reshape({size[0], base.sym_size(0), spatial});
-  return grad.transpose(1, 2).matmul(base);
+  const SymInt points = product(SymIntList(size.data() + 2, static_cast<size_t>(spatial)));
+  const Tensor seen = base.view({size[0], points, spatial + 1}).transpose(1, 2);
+  return seen.bmm(g.grad().reshape({size[0], points, spatial})).transpose(1, 2);
 }
 Meta affine_grid_rule(const Tensor& theta, SymIntList size, bool) {
   const size_t spatial = size.size() - 2;

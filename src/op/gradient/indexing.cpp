@@ -79,7 +79,8 @@ TensorVector of_product(const Places& places, const Tensor& grad, const Tensor& 
   const Tensor self_without_zeros = self.masked_fill(self == Scalar(0), Scalar(1));
   const Tensor of_self = grad * places.reduce(self_without_zeros, source) / self_without_zeros;
   const Tensor is_zero = source == Scalar(0);
-  const Tensor zeros = places.read(places.add(zeros_like(self), is_zero.to(self.dtype())));
+  const Tensor none = zeros_like(self);
+  const Tensor zeros = places.read(places.add(none, is_zero.to(self.dtype())));
   const Tensor only_zero = is_zero.bitwise_and(zeros == Scalar(1));
   const Tensor others = places.reduce(self, source.masked_fill(only_zero, Scalar(1)));
   const Tensor of_source =

@@ -144,8 +144,10 @@ TensorVector of_group_norm_by_operators(const Gradients& g) {
   if (g.needs("input")) {
     const auto add = [&](const Tensor& t) { of_input = of_input.defined() ? of_input + t : t.expand(apart); };
     const Scalar share(1.0 / static_cast<double>((channels * hw).guard_int()));
-    if (g.grad(1).defined()) add(g.grad(1).reshape({n, groups, 1, 1}) * share);
-    if (g.grad(2).defined()) add(-(g.grad(2).reshape({n, groups, 1, 1}) * r * r * r * centred * share));
+    // As PyTorch has it: one of the two alone does not count.
+    const bool both = g.grad(1).defined() && g.grad(2).defined();
+    if (both) add(g.grad(1).reshape({n, groups, 1, 1}) * share);
+    if (both) add(-(g.grad(2).reshape({n, groups, 1, 1}) * r * r * r * centred * share));
     if (of_input.defined()) of_input = of_input.reshape(input.sym_sizes());
   }
   return {of_input, of_weight, of_bias};

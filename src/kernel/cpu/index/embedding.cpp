@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -225,24 +227,46 @@ std::vector<int64_t> bag_of_index(const BagGradient& b, int64_t count) {
   return out;
 }
 
+// How often the index counts that divides each index's gradient. PyTorch takes, for the i-th different index, the i-th of all sorted
+// ones.
+std::vector<int64_t> bag_frequencies(const int64_t* index, size_t count) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return index[a] < index[b]; });
+  std::map<int64_t, int64_t> counts;
+  for (size_t i = 0; i < count; ++i) ++counts[index[i]];
+  std::vector<int64_t> out(count);
+  size_t different = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0 && index[order[i]] != index[order[i - 1]]) ++different;
+    out[order[i]] = counts[index[order[different]]];
+  }
+  return out;
+}
+
 // How much each index's row gets of its bag's gradient; 0 for those that are left out.
 std::vector<double> bag_factors(const BagGradient& b, const int64_t* index, const std::vector<int64_t>& bag, int64_t rows) {
   std::vector<double> out(bag.size(), 1);
-  std::vector<int64_t> sizes(static_cast<size_t>(b.grad.sizes()[0])),
-      counts(static_cast<size_t>(b.scale_by_frequency ? rows : 0));
+  std::vector<int64_t> sizes(static_cast<size_t>(b.grad.sizes()[0])), counts;
   for (size_t i = 0; i < bag.size(); ++i) {
     checked("_embedding_bag_backward", index[i], rows);
-    if (b.scale_by_frequency) ++counts[static_cast<size_t>(index[i])];
     if (index[i] == b.padding_idx)
       out[i] = 0;
     else
       ++sizes[static_cast<size_t>(bag[i])];
   }
+  if (b.scale_by_frequency) counts = bag_frequencies(index, bag.size());
+  if (b.bag_size.numel() == static_cast<int64_t>(sizes.size()) && b.mode == BagMode::mean) {
+    const TensorBase given = as_index(b.bag_size, b.bag_size.sizes());
+    std::copy_n(given.data_as<int64_t>(), sizes.size(), sizes.begin());
+  }
   const TensorBase weights =
       b.per_sample_weights.defined() ? contiguous_as(b.per_sample_weights, DType::float64) : b.per_sample_weights;
+  if (weights.defined())
+    require_numel("_embedding_bag_backward", "per_sample_weights", weights, static_cast<int64_t>(bag.size()));
   for (size_t i = 0; i < bag.size(); ++i) {
     if (weights.defined()) out[i] *= weights.data_as<double>()[i];
-    if (b.scale_by_frequency) out[i] /= static_cast<double>(counts[static_cast<size_t>(index[i])]);
+    if (b.scale_by_frequency) out[i] /= static_cast<double>(counts[i]);
     if (b.mode == BagMode::mean && out[i] != 0) out[i] /= static_cast<double>(sizes[static_cast<size_t>(bag[i])]);
   }
   return out;
@@ -265,9 +289,12 @@ void embedding_bag_backward(const BagGradient& b, const TensorBase& out) {
   const TensorBase places = largest ? as_index(b.max_indices, b.grad.sizes()) : TensorBase();
   if (largest)
     for (int64_t i = 0; i < places.numel(); ++i) checked("_embedding_bag_backward", places.data_as<int64_t>()[i], rows);
-  std::vector<bool> filled(static_cast<size_t>(bags));
-  for (size_t i = 0; i < bag.size(); ++i)
-    if (at[i] != b.padding_idx) filled[static_cast<size_t>(bag[i])] = true;
+  // A bag of which nothing counts has no largest row.
+  std::vector<bool> filled(static_cast<size_t>(bags), true);
+  if (largest && b.bag_size.numel() == bags) {
+    const TensorBase given = as_index(b.bag_size, b.bag_size.sizes());
+    for (int64_t i = 0; i < bags; ++i) filled[static_cast<size_t>(i)] = given.data_as<int64_t>()[i] != 0;
+  }
   float_or_double(wide, [&](auto tag) {
     using W = typename decltype(tag)::type;
     const W* g = from.data_as<W>();

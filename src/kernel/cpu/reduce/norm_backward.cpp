@@ -6,8 +6,10 @@
 
 #include "calque/base/thread.h"
 #include "kernel/cpu/elementwise/copy.h"
+#include "kernel/cpu/elementwise/move.h"
 #include "kernel/cpu/not_implemented.h"
 #include "kernel/cpu/reduce/norm.h"
+#include "kernel/cpu/reduce/norm_backward_plain.h"
 #include "kernel/cpu/reduce/norm_backward_table.h"
 #include "kernel/cpu/reduce/norm_support.h"
 #include "kernel/cpu/require.h"
@@ -79,6 +81,20 @@ double center_of(double mean) {
   return std::is_same_v<C, double> ? 0 : mean;
 }
 
+// Where float32 overflows, or something infinite came in, the vectors' loops have other NaN than PyTorch's.
+bool all_finite(const std::vector<double>& sums) {
+  return std::all_of(sums.begin(), sums.end(), [](double x) { return std::fabs(x) < 1e37; });
+}
+bool all_finite(const Target& target) {
+  if (!target.wanted() || target.work().numel() == 0) return true;
+  const TensorBase& t = target.work();
+  const uint64_t exponent = t.dtype() == DType::float64    ? 0x7ff0000000000000U
+                            : t.dtype() == DType::float32  ? 0x7f800000U
+                            : t.dtype() == DType::bfloat16 ? 0x7f80U
+                                                           : 0x7c00U;
+  return !any_all_ones(t.data(), 1, t.numel(), t.numel(), static_cast<size_t>(t.element_size()), exponent);
+}
+
 int64_t grain_of(int64_t elements) { return std::max<int64_t>(1, norm_grain / std::max<int64_t>(1, elements)); }
 
 // The sums of each column of [rows, n]: of grad * (x - mean) * rstd and of grad. Threads own columns.
@@ -106,7 +122,7 @@ void add_columns(const NormBackwardRow& loops, const GradientRows& data, int64_t
 }
 
 template <class C>
-void layer_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input, int64_t n,
+bool layer_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input, int64_t n,
                             const TensorBase& mean, const TensorBase& rstd, const TensorBase& weight,
                             const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const ParameterArray<C> w(weight), m(mean), r(rstd);
@@ -125,16 +141,19 @@ void layer_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
         loops.gradient(data.grad(i * n), data.input(i * n), w.data(), n, a, center, slope, rest, data.to(i * n));
       }
     });
+  if (!all_finite(to)) return false;
   to.write();
-  if (!grad_weight.defined() && !grad_bias.defined()) return;
+  if (!grad_weight.defined() && !grad_bias.defined()) return true;
   std::vector<double> sum_w(static_cast<size_t>(n)), sum_b(static_cast<size_t>(n));
   if (rows) add_columns(loops, data, rows, n, m.data(), r.data(), sum_w, sum_b);
+  if (!all_finite(sum_w) || !all_finite(sum_b)) return false;
   write_sums<C>(sum_w, grad_weight);
   write_sums<C>(sum_b, grad_bias);
+  return true;
 }
 
 template <class C>
-void group_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input,
+bool group_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input,
                             const TensorBase& mean, const TensorBase& rstd, const TensorBase& weight, int64_t n, int64_t c,
                             int64_t hw, int64_t groups, const TensorBase& grad_input, const TensorBase& grad_weight,
                             const TensorBase& grad_bias) {
@@ -171,6 +190,7 @@ void group_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
                          data.to(k * hw));
       }
     });
+  if (!all_finite(to)) return false;
   to.write();
   std::vector<double> sum_w(static_cast<size_t>(c)), sum_b(static_cast<size_t>(c));
   for (int64_t i = 0; i < n * c; ++i) {
@@ -181,12 +201,14 @@ void group_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
     sum_w[channel] += (with_x[at] - alone[at] * mu) * static_cast<double>(r.data()[group]);
     sum_b[channel] += alone[at];
   }
+  if (!all_finite(sum_w) || !all_finite(sum_b)) return false;
   write_sums<C>(sum_w, grad_weight);
   write_sums<C>(sum_b, grad_bias);
+  return true;
 }
 
 template <class C>
-void batch_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input,
+bool batch_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad, const TensorBase& input,
                             const TensorBase& weight, const TensorBase& running_mean, const TensorBase& running_var,
                             const TensorBase& save_mean, const TensorBase& save_invstd, bool train, double eps,
                             const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
@@ -224,9 +246,12 @@ void batch_norm_backward_as(const NormBackwardRow& loops, const TensorBase& grad
         }
       }
     });
+  if (!all_finite(to)) return false;
   to.write();
+  if (!all_finite(sum_w) || !all_finite(sum_b)) return false;
   write_sums<C>(sum_w, grad_weight);
   write_sums<C>(sum_b, grad_bias);
+  return true;
 }
 
 const NormBackwardRow& backward_row(DType dtype, const char* what) { return float_row(norm_backward_table(), dtype, what); }
@@ -237,22 +262,24 @@ void layer_norm_backward(const TensorBase& grad, const TensorBase& input, int64_
                          const TensorBase& rstd, const TensorBase& weight, const TensorBase& grad_input,
                          const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const NormBackwardRow& loops = backward_row(input.dtype(), "LayerNormBackwardKernelImpl");
-  if (input.dtype() == DType::float64)
-    layer_norm_backward_as<double>(loops, grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
-  else
-    layer_norm_backward_as<float>(loops, grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+  const bool done =
+      input.dtype() == DType::float64
+          ? layer_norm_backward_as<double>(loops, grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias)
+          : layer_norm_backward_as<float>(loops, grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+  if (!done) layer_norm_backward_plainly(grad, input, n, mean, rstd, weight, grad_input, grad_weight, grad_bias);
 }
 
 void group_norm_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& mean, const TensorBase& rstd,
                          const TensorBase& weight, int64_t n, int64_t c, int64_t hw, int64_t groups,
                          const TensorBase& grad_input, const TensorBase& grad_weight, const TensorBase& grad_bias) {
   const NormBackwardRow& loops = backward_row(input.dtype(), "GroupNormBackwardKernelImpl");
-  if (input.dtype() == DType::float64)
-    group_norm_backward_as<double>(loops, grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight,
-                                   grad_bias);
-  else
-    group_norm_backward_as<float>(loops, grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight,
-                                  grad_bias);
+  const bool done = input.dtype() == DType::float64
+                        ? group_norm_backward_as<double>(loops, grad, input, mean, rstd, weight, n, c, hw, groups,
+                                                         grad_input, grad_weight, grad_bias)
+                        : group_norm_backward_as<float>(loops, grad, input, mean, rstd, weight, n, c, hw, groups, grad_input,
+                                                        grad_weight, grad_bias);
+  if (!done)
+    group_norm_backward_plainly(grad, input, mean, rstd, weight, n, c, hw, groups, grad_input, grad_weight, grad_bias);
 }
 
 void batch_norm_backward(const TensorBase& grad, const TensorBase& input, const TensorBase& weight,
@@ -266,12 +293,14 @@ void batch_norm_backward(const TensorBase& grad, const TensorBase& input, const 
   require_sizes_if(op, "weight", weight, channels);
   require_sizes(op, train ? "save_mean" : "running_mean", train ? save_mean : running_mean, channels);
   require_sizes(op, train ? "save_invstd" : "running_var", train ? save_invstd : running_var, channels);
-  if (input.dtype() == DType::float64)
-    batch_norm_backward_as<double>(loops, grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-                                   grad_input, grad_weight, grad_bias);
-  else
-    batch_norm_backward_as<float>(loops, grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-                                  grad_input, grad_weight, grad_bias);
+  const bool done = input.dtype() == DType::float64
+                        ? batch_norm_backward_as<double>(loops, grad, input, weight, running_mean, running_var, save_mean,
+                                                         save_invstd, train, eps, grad_input, grad_weight, grad_bias)
+                        : batch_norm_backward_as<float>(loops, grad, input, weight, running_mean, running_var, save_mean,
+                                                        save_invstd, train, eps, grad_input, grad_weight, grad_bias);
+  if (!done)
+    batch_norm_backward_plainly(grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+                                grad_input, grad_weight, grad_bias);
 }
 
 }  // namespace calque::kernel
