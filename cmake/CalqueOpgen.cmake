@@ -25,10 +25,11 @@ foreach(part RANGE 2)
   list(APPEND calque_generated_sources "${calque_generated_dir}/src/ops_front_${part}.cpp")
 endforeach()
 
+set(calque_tensor_base "${PROJECT_SOURCE_DIR}/include/calque/tensor/tensor_base.h")
 add_custom_command(
   OUTPUT ${calque_generated_headers} ${calque_generated_sources}
-  COMMAND calque-opgen --stanzas ${calque_stanza_sources} --out-dir "${calque_generated_dir}"
-  DEPENDS calque-opgen ${calque_stanza_sources}
+  COMMAND calque-opgen --base "${calque_tensor_base}" --stanzas ${calque_stanza_sources} --out-dir "${calque_generated_dir}"
+  DEPENDS calque-opgen "${calque_tensor_base}" ${calque_stanza_sources}
   COMMENT "Deriving the typed operators from the stanzas"
   VERBATIM)
 add_custom_target(calque_generated DEPENDS ${calque_generated_headers} ${calque_generated_sources})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the API reference, one HTML page a header, class and function, to build/reference: tools/reference.sh [FOLDER]
+# Writes the API reference, one HTML page a header, class and function, to build/reference: tools/reference.sh [FOLDER [HEADER...]]
 # The headers' comments are plain //. tools/reference_filter.awk shows them to Doxygen as its own: a comment above a declaration or behind
 # it belongs to it, the one that opens a header to the header, and what is indented in it is code.
 set -euo pipefail
@@ -7,6 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/setup.sh
 
 out=$(realpath -m "${1:-build/reference}")
+input="include/calque build/release/generated/include/calque docs/reference.md"
+if (($# > 1)); then input="${*:2} docs/reference.md"; fi
 calque_need build reference
 calque_build release calque_generated
 mkdir -p "$out"
@@ -14,7 +16,7 @@ doxygen - >"$out/doxygen.log" <<EOT
 PROJECT_NAME = Calque
 PROJECT_BRIEF = "Trace, export and run PyTorch and Hugging Face models in C++"
 PROJECT_NUMBER = $(sed -n 's/^project(calque VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-INPUT = include/calque build/release/generated/include/calque docs/reference.md
+INPUT = $input
 FILE_PATTERNS = *.h *.md
 RECURSIVE = YES
 STRIP_FROM_PATH = include build/release/generated/include

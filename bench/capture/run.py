@@ -69,28 +69,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--program", default="build/release/bin/bench_capture")
+    parser.add_argument("--before", help="the bench_capture of another build, to compare with instead of PyTorch: ratios above 1 are faster now")
     parser.add_argument("--json", help="where to write the results")
     options = parser.parse_args()
     torch.set_num_threads(1)
     os.environ["CALQUE_THREADS"] = "1"
-    peer, ours = Torch(), Calque(options.program)
+    peer, ours = Calque(options.before) if options.before else Torch(), Calque(options.program)
+    other = "before" if options.before else "PyTorch"
     results = []
-    print(f"PyTorch {torch.__version__} beside Calque; milliseconds, medians of {options.rounds} alternating rounds")
-    print(f"{'':28}{'PyTorch':>12}{'Calque':>12}{'ratio':>9}{'nodes':>14}")
+    print(f"{options.before or 'PyTorch ' + torch.__version__} beside Calque; milliseconds, medians of {options.rounds} alternating rounds")
+    print(f"{'':28}{other:>12}{'Calque':>12}{'ratio':>9}{'nodes':>14}")
     for kind in ("decoder", "encoder"):
         for what in ("symbolic", "fake", "forward"):
             theirs, mine = [], []
-            for _ in range(options.rounds):
-                t, their_nodes = peer.run(kind, 12, what)
-                c, nodes = ours.run(kind, 12, what)
-                theirs.append(t / 1e6)
-                mine.append(c / 1e6)
+            nodes = {}
+            for i in range(options.rounds):
+                sides = [(peer, theirs), (ours, mine)]
+                for side, times in sides if i % 2 == 0 else reversed(sides):
+                    spent, nodes[side] = side.run(kind, 12, what)
+                    times.append(spent / 1e6)
             a, b = statistics.median(theirs), statistics.median(mine)
             name = f"{kind}, 12 layers, " + ("fake forward" if what == "forward" else f"make_fx {what}")
-            print(f"{name:36}{a:>10.2f}{b:>10.3f}{a / b:>8.0f}x{their_nodes:>7}{nodes:>7}")
-            results.append({"model": kind, "layers": 12, "what": what, "pytorch_ms": a, "calque_ms": b, "ratio": a / b, "nodes": nodes})
-    print("\nCalque alone, symbolic")
-    for kind in ("decoder", "encoder"):
+            print(f"{name:36}{a:>10.2f}{b:>10.3f}{a / b:>8.{2 if options.before else 0}f}x{nodes[peer]:>7}{nodes[ours]:>7}")
+            results.append({"model": kind, "layers": 12, "what": what, f"{other.lower()}_ms": a, "calque_ms": b, "ratio": a / b, "nodes": nodes[ours]})
+    alone = () if options.before else ("decoder", "encoder")
+    if alone:
+        print("\nCalque alone, symbolic")
+    for kind in alone:
         per_layer = {}
         for layers in (12, 24, 48, 96):
             times = [ours.run(kind, layers, "symbolic") for _ in range(2 * options.rounds)]

@@ -84,18 +84,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--program", default="build/release/bin/bench_export")
+    parser.add_argument("--before", help="the bench_export of another build, to compare with instead of PyTorch: ratios above 1 are faster now")
     parser.add_argument("--only", help="rows whose name contains this; the others in the file of --json stay")
     parser.add_argument("--json", help="where to write the results")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    peer, ours = Torch(), Calque(options.program)
+    ours = Calque(options.program)
+    peer = Calque(options.before) if options.before else Torch()
+    other = "before" if options.before else "PyTorch"
     results = []
-    print(f"PyTorch {torch.__version__} beside Calque; milliseconds, medians of {options.rounds} alternating rounds")
-    print(f"{'':36}{'PyTorch':>10}{'Calque':>10}{'ratio':>9}{'nodes or size':>16}")
+    print(f"{options.before or 'PyTorch ' + torch.__version__} beside Calque; milliseconds, medians of {options.rounds} alternating rounds")
+    print(f"{'':36}{other:>10}{'Calque':>10}{'ratio':>9}{'nodes or size':>16}")
 
     def row(name, command, theirs, mine):
         if options.only and options.only not in name:
-            return
+            return False
         a, b = [], []
         counts = {}
         for i in range(options.rounds):
@@ -107,8 +110,9 @@ def main():
                 times.append(spent / 1e6)
         their_count, count = counts[peer], counts[ours]
         a, b = statistics.median(a), statistics.median(b)
-        print(f"{name:36}{a:>10.2f}{b:>10.3f}{a / b:>8.1f}x{their_count:>10}{count:>10}", flush=True)
-        results.append({"what": name, "pytorch_ms": round(a, 3), "calque_ms": round(b, 3), "ratio": round(a / b, 1)})
+        print(f"{name:36}{a:>10.2f}{b:>10.3f}{a / b:>8.{2 if options.before else 1}f}x{their_count:>10}{count:>10}", flush=True)
+        results.append({"what": name, f"{other.lower()}_ms": round(a, 3), "calque_ms": round(b, 3), "ratio": round(a / b, 2 if options.before else 1)})
+        return True
 
     torch.set_num_threads(1)
     for kind, layers, name in (("decoder", 12, "GPT-2-small-shaped"), ("llama", 16, "Llama-shaped, 16 layers")):
@@ -117,10 +121,9 @@ def main():
     torch.set_num_threads(2)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.pt2")
-        torch.export.save(peer.export("decoder", 7)[0], path)
+        torch.export.save((peer if isinstance(peer, Torch) else Torch()).export("decoder", 7)[0], path)
         size = os.path.getsize(path) / 1e6
-        row(f"load {size:.0f} MB", "load", (path,), (path,))
-        if not hasattr(peer, "program"):
+        if not row(f"load {size:.0f} MB", "load", (path,), (path,)):  # what is saved has to be there
             peer.run("load", path)
             ours.run("load", path)
         for sync in (0, 1):

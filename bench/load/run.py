@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", type=int, default=22, help="22 make 1.1 billion parameters")
     parser.add_argument("--program", default=os.path.join(ROOT, "build/release/bin/bench_load"))
+    parser.add_argument("--before", help="the bench_load of another build, to compare with instead of transformers: ratios above 1 are faster now")
     parser.add_argument("--folder", help="where to put the checkpoint; it is kept")
     parser.add_argument("--json", help="where to write the results")
     options = parser.parse_args()
@@ -115,7 +116,8 @@ def main():
         else:
             weights = make(folder, options.layers)
         environment = dict(os.environ, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", CALQUE_NUM_THREADS="2", ONEDNN_MAX_CPU_ISA=os.environ.get("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"))
-        commands = {"transformers": [sys.executable, "-c", PEER, folder], "Calque": [options.program, folder]}
+        other = "before" if options.before else "transformers"
+        commands = {other: [options.before, folder] if options.before else [sys.executable, "-c", PEER, folder], "Calque": [options.program, folder]}
         states = ("warm", "cold")
         results = {(state, who): [] for state in states for who in commands}
         disk = {"keeping": [], "passing": []}
@@ -132,7 +134,7 @@ def main():
                     keeping, passing = worker(options.program, folder, "disk", environment).split()
                     disk["passing"].append(int(passing) / 1e9)
                     disk["keeping"].append(int(keeping) / 1e9)
-        print(f"{weights / 2e9:.2f} billion parameters in bfloat16, {weights / 1e9:.2f} GB in {len(files_of(folder))} shards; 16 tokens; 2 threads; transformers {transformers.__version__} beside Calque; medians of {options.rounds} alternating rounds")
+        print(f"{weights / 2e9:.2f} billion parameters in bfloat16, {weights / 1e9:.2f} GB in {len(files_of(folder))} shards; 16 tokens; 2 threads; {options.before or 'transformers ' + transformers.__version__} beside Calque; medians of {options.rounds} alternating rounds")
         print(f"{'':12}{'':14}{'model':>10}{'logits':>10}{'fastest':>10}{'ratio':>8}{'processor':>12}{'peak/weights':>14}{'mean |logit|':>14}")
         table = []
         for state in states:
@@ -140,7 +142,7 @@ def main():
             for who in commands:
                 loaded, first, spent, peak, mean = medians[who]
                 fastest = min(one[1] for one in results[state, who])
-                ratio = medians["transformers"][1] / first
+                ratio = medians[other][1] / first
                 print(f"{state:12}{who:14}{loaded:>8.3f} s{first:>8.3f} s{fastest:>8.3f} s{ratio:>7.2f}x{spent:>10.3f} s{peak / weights:>14.3f}{mean:>14.4f}")
                 table.append(dict(state=state, who=who, model_s=loaded, logits_s=first, fastest_s=fastest, ratio=ratio, processor_s=spent, peak_over_weights=peak / weights))
             if state == "cold":

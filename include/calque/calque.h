@@ -1,5 +1,5 @@
 // Everything that a program needs to open a model, run it, trace it, export it and build one: tensors with their operators,
-// modules, the hub, tokenizers and generation, graphs, programs. Each of these headers may be included alone, which compiles
+// modules, the hub, tokenizers and generation, graphs, programs, compiled functions. Each of these headers may be included alone, which compiles
 // faster. Headers for those who extend Calque (op/library.h, op/mode.h, graph/passes.h, ...) are not here.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include "calque/base/thread.h"
 #include "calque/base/version.h"
 #include "calque/base/warning.h"
+#include "calque/compile/compile.h"
 #include "calque/export/export.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"

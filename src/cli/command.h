@@ -65,7 +65,7 @@ void run_forward(const ForwardOptions& options);
 
 struct GenerateCommandOptions {
   std::string model;
-  std::string prompt;  // "-": standard input
+  std::optional<std::string> prompt;  // "-": standard input
   std::string model_class, dtype;
   std::string assistant;  // the folder of a smaller model that proposes tokens
   WritingOptions writing;

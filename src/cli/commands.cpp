@@ -72,7 +72,7 @@ void add_generate(CLI::App& app) {
       ->add_option("model", o->model,
                    "a model folder with tokenizer.json, tiny-lm, or ORG/NAME[@REVISION] in the hub's cache")
       ->required();
-  command->add_option("-p,--prompt", o->prompt, "the prompt; - reads standard input");
+  command->add_option("-p,--prompt", o->prompt, "the prompt; without it, or as -, standard input where that is no terminal");
   add_writing(command, o->writing, "at most this many; by default what the model's generation_config.json says, or 128");
   command->add_option("--repetition-penalty", o->repetition_penalty, "above 1: tokens that have been are less likely");
   command->add_option("--assistant", o->assistant, "a smaller model with the same tokenizer, which proposes tokens");

@@ -1,4 +1,6 @@
 // calque generate MODEL -p TEXT: text that goes on from a prompt, shown as it comes.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -76,8 +78,10 @@ bool is_end_of_text(const GenerationConfig& config, int64_t id) {
   return config.eos_token_id && std::ranges::find(config.eos_token_id->ids, id) != config.eos_token_id->ids.end();
 }
 
+// Without -p, what is piped in; at a terminal nobody waits for somebody to type.
 std::string prompt_of(const GenerateCommandOptions& o) {
-  if (o.prompt != "-") return o.prompt;
+  if (!o.prompt && ::isatty(STDIN_FILENO) != 0) return "";
+  if (o.prompt && o.prompt != "-") return *o.prompt;
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
@@ -160,7 +164,7 @@ void run_generate(const GenerateCommandOptions& o) {
     write_error_text(fmt::format(
         "The model ended the text at once{}; --set min_new_tokens=N makes it go on.\n",
         ids.empty() && !encoder_decoder
-            ? ", there being no prompt but the token that texts begin with (-p TEXT gives one, -p - reads standard input)"
+            ? ", there being no prompt but the token that texts begin with (-p TEXT gives one, or standard input)"
             : ""));
   if (o.stats)
     write_error_text(fmt::format("{} tokens in {:.2f} s: the first after {:.0f} ms, then {:.1f} a second\n",

@@ -51,7 +51,7 @@ std::vector<Place> inputs_of(const ExportedProgram& program) {
 }
 std::vector<Place> outputs_of(const ExportedProgram& program) {
   std::vector<Place> out;
-  const Value& results = program.graph().output_node()->args()[0];
+  const Value& results = program.graph().output_value();
   const std::vector<OutputSpec>& specs = program.graph_signature().output_specs;
   const std::vector<std::string> names = output_names(program);
   size_t user = 0;

@@ -41,7 +41,7 @@ struct AliasingOutput {
 std::optional<std::vector<AliasingOutput>> aliasing_outputs(const Graph& graph) {
   std::vector<AliasingOutput> out;
   const std::vector<Node*> inputs = graph.placeholders();
-  const Values& results = graph.output_node()->args()[0].to_items();
+  const Values& results = graph.output_value().to_items();
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].is_node() || !results[i].to_node()->meta.val.is_tensor()) continue;
     const Node* result = results[i].to_node();

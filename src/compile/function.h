@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -72,7 +73,6 @@ class Function {
  private:
   using Entries = std::vector<std::shared_ptr<Entry>>;
   struct Run;
-  struct Compilation;
 
   std::shared_ptr<const Entries> entries() const;
   Value eager(const Call& call) const { return callee_(call.args, call.kwargs); }
@@ -84,8 +84,8 @@ class Function {
   Value run_uncaptured(const Call& call);
   [[noreturn]] void give_up(Run& run, const UserError& why);
   void drop(const Entry& entry);
-  template <class F>
-  auto with_books(const std::string& why, F&& body);
+  // A capture with its books: what it found, or why it failed, is recorded once.
+  void with_books(const std::string& why, const std::function<void(CompilationMetrics&)>& body);
   Captured captured(CaptureRequest request, const Call& call, CompilationMetrics& metrics) const;
   CaptureRequest request(const SeenInputs& seen) const;
   void ask(Run& run, const Question& question, const Values& results);
@@ -124,6 +124,9 @@ class Function {
   std::vector<std::string> reasons_;
   std::vector<std::pair<std::string, std::function<Value()>>> guarded_;
 };
+
+// The sizes of a graph's inputs, as logs and metrics have them.
+std::string sizes_text(const GraphModule& module);
 
 // Of the process: how many functions there were, and why something was captured again.
 uint64_t next_function_number();

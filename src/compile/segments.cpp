@@ -40,7 +40,7 @@ std::vector<const Node*> outer_values(const Captured& c, const Extent& extent) {
   for (const Node* n : graph.nodes())
     if (belongs(*n, extent))
       for (const Node* input : n->all_input_nodes()) add(*input);
-  each_node(graph.output_node()->args()[0], add);
+  each_node(graph.output_value(), add);
   return out;
 }
 
@@ -87,7 +87,7 @@ Part last_part(const Captured& captured, const std::set<std::string>& gives, boo
       outputs.emplace_back(copy);
     }
   }
-  for (const Value& v : from.output_node()->args()[0].to_items()) outputs.push_back(v.is_node() ? mapped(v.to_node()) : v);
+  for (const Value& v : from.output_value().to_items()) outputs.push_back(v.is_node() ? mapped(v.to_node()) : v);
   graph.output(tuple(std::move(outputs)));
   graph.lint();
   part.module = std::make_shared<GraphModule>(*captured.module, std::move(graph));

@@ -292,6 +292,7 @@ Node* Graph::output_node() const {
                     (last_ ? last_->format_node() : std::string("no node")));
   return last_;
 }
+const Value& Graph::output_value() const { return output_node()->args()[0]; }
 
 Node* Graph::find_node(std::string_view name) const {
   for (Node* n = first_; n; n = n->next_)

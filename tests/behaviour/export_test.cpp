@@ -503,7 +503,7 @@ TEST(ExportBehaviour, B326_a_module_of_fake_weights_is_exported) {
   }
   const ExportedProgram p = export_program(*m, {rand({4, 3})});
   EXPECT_EQ(inputs(p), "p_linear_weight, p_linear_bias, x");
-  EXPECT_EQ(str(p.graph().output_node()->args()[0].to_items()[0].to_node()->meta.val.to_tensor().sizes()), "[4, 2]");
+  EXPECT_EQ(str(p.graph().output_value().to_items()[0].to_node()->meta.val.to_tensor().sizes()), "[4, 2]");
 }
 
 // test_serialize.py: every kind of argument
@@ -682,7 +682,7 @@ TEST(ExportBehaviour, B337_a_pass_over_a_program_leaves_the_old_one_alone) {
   EXPECT_TRUE(same(doubled.call({x}), m.call({x}).to_tensor() * 2));
   EXPECT_TRUE(same(p.call({x}), m.call({x})));
   EXPECT_EQ(doubled.graph_signature().output_specs[0].arg.name,
-            doubled.graph().output_node()->args()[0].to_items()[0].to_node()->name());
+            doubled.graph().output_value().to_items()[0].to_node()->name());
   EXPECT_NO_THROW(doubled.validate());
 }
 

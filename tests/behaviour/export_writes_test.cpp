@@ -172,7 +172,7 @@ ExportedProgram open_export(F f, const Tensor& x, std::vector<std::pair<Value, D
 }
 std::string result_size(const ExportedProgram& p) {
   std::string out;
-  for (const SymInt s : p.graph().output_node()->args()[0].to_items()[0].to_node()->meta.val.to_tensor().sym_sizes())
+  for (const SymInt s : p.graph().output_value().to_items()[0].to_node()->meta.val.to_tensor().sym_sizes())
     out += (out.empty() ? "" : ", ") + s.str();
   return out;
 }

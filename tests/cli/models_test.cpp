@@ -23,6 +23,7 @@ using testing::StartsWith;
 
 using cli_test::calque_run;
 using cli_test::Result;
+using cli_test::shell_run;
 
 class Models : public testing::Test {
  protected:
@@ -84,6 +85,10 @@ TEST_F(Models, generate_samples_the_same_from_a_seed_and_stops) {
               HasSubstr("The model ended the text at once, there being no"));
   EXPECT_EQ(calque_run("generate tiny-lm -p '' --greedy -n 4 --set min_new_tokens=4").out.find("at once"),
             std::string::npos);
+  const std::string piped = "printf 'Call me' | $CALQUE generate tiny-lm --greedy -n 4";
+  EXPECT_EQ(shell_run(piped).out, calque_run("generate tiny-lm -p 'Call me' --greedy -n 4").out);
+  EXPECT_EQ(shell_run(piped + " -p -").out, shell_run(piped).out);
+  EXPECT_THAT(shell_run("$CALQUE generate tiny-lm --greedy </dev/null").out, HasSubstr("there being no prompt"));
   EXPECT_THAT(calque_run("generate tiny-lm -p x --set do_samples=true").out, HasSubstr("there is no setting `do_samples`"));
   EXPECT_THAT(calque_run("generate tiny-lm -p x --temperature -1").out, HasSubstr("temperature"));
 }

@@ -50,12 +50,12 @@ TEST(Export, T244_outputs_that_nothing_computes) {
   const ExportedProgram constant = export_program(
       traceable([](const std::vector<int64_t>& x, int64_t) -> Value { return x[0]; }, {"x", "y"}), {list({1}), 2});
   EXPECT_EQ(inputs(constant), "x_0, y");
-  EXPECT_EQ(constant.graph().output_node()->args()[0].str(), "(1,)");
+  EXPECT_EQ(constant.graph().output_value().str(), "(1,)");
   const ExportedProgram input =
       export_program(traceable([](const std::vector<Tensor>& x, const Tensor&) { return x[0]; }, {"x", "y"}),
                      {list({rand({2})}), rand({3})});
   EXPECT_EQ(inputs(input), "x_0, y");
-  EXPECT_EQ(input.graph().output_node()->args()[0].to_items()[0].to_node()->name(), "x_0");
+  EXPECT_EQ(input.graph().output_value().to_items()[0].to_node()->name(), "x_0");
 }
 
 TEST(Export, T245_outputs_may_be_any_tree) {

@@ -296,7 +296,7 @@ TEST(SerdeRows, T390_a_region_without_gradients_stays_one) {
   EXPECT_EQ(difference(*again, "no_grad_region_strict"), "");
   const Node* output = again->graph().output_node();
   EXPECT_EQ(output->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad(),
-            program->graph().output_node()->args()[0].to_items().at(0).to_node()->meta.val.to_tensor().requires_grad());
+            program->graph().output_value().to_items().at(0).to_node()->meta.val.to_tensor().requires_grad());
 }
 
 TEST(SerdeRows, T391_operators_of_an_extension_keep_their_name) {

@@ -16,6 +16,7 @@ namespace calque::opgen_test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -25,11 +26,13 @@ class Opgen : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // Status and what it said.
-  std::pair<int, std::string> run(const std::string& stanzas, const std::string& more = {}) {
+  std::pair<int, std::string> run(const std::string& stanzas, const std::string& more = {},
+                                  const std::string& options = {}) {
     std::ofstream(folder_ / "things.cpp") << stanzas;
     std::ofstream(folder_ / "more.cpp") << more;
-    const std::string command = test::program_folder() + "/calque-opgen --stanzas " + (folder_ / "things.cpp").string() +
-                                " " + (folder_ / "more.cpp").string() + " --out-dir " + folder_.string() + " 2>&1";
+    const std::string command = test::program_folder() + "/calque-opgen " + options + " --stanzas " +
+                                (folder_ / "things.cpp").string() + " " + (folder_ / "more.cpp").string() + " --out-dir " +
+                                folder_.string() + " 2>&1";
     FILE* pipe = ::popen(command.c_str(), "r");
     std::string said;
     std::array<char, 256> buffer{};
@@ -61,6 +64,20 @@ TEST_F(Opgen, comments_and_strings_are_no_stanzas) {
   EXPECT_THAT(functions(), HasSubstr("Tensor real(const Tensor& self, "));
   EXPECT_THAT(functions(), Not(HasSubstr("in_a_")));
   EXPECT_THAT(functions(), Not(HasSubstr("commented_out")));
+}
+
+// Tensor has what the class below it declares: a derived method of that name would hide it.
+TEST_F(Opgen, methods_of_the_base_are_not_derived_again) {
+  std::ofstream(folder_ / "base.h") << "class Base {\n  int64_t size(int64_t dim) const;  // not a stride()\n};\n";
+  const std::string stanzas = R"cpp(
+    aten.def("size(Tensor self, int dim) -> int").composite(f);
+    aten.def("stride(Tensor self, int dim) -> int").composite(f);
+  )cpp";
+  EXPECT_EQ(run(stanzas).first, 0);
+  EXPECT_THAT(methods(), AllOf(HasSubstr(" size("), HasSubstr(" stride(")));
+  EXPECT_EQ(run(stanzas, {}, "--base " + (folder_ / "base.h").string()).first, 0);
+  EXPECT_THAT(methods(), AllOf(Not(HasSubstr(" size(")), HasSubstr(" stride(")));
+  EXPECT_THAT(functions(), HasSubstr(" size("));
 }
 
 TEST_F(Opgen, layout_does_not_matter) {

@@ -275,7 +275,7 @@ TEST(MakeFx, T107_resize_takes_a_symbolic_size_and_nothing_is_returned) {
   const TracedGraph g =
       make_fx([](const Tensor& x, const Tensor& y) { x.resize_({y.sym_size(0)}); }, symbolic)(empty({0}), rand({5}));
   EXPECT_EQ(calls(g), "aten.sym_size.int aten.resize_.default") << g.graph().str();
-  EXPECT_TRUE(g.graph().output_node()->args()[0].is_none());
+  EXPECT_TRUE(g.graph().output_value().is_none());
 }
 
 TEST(MakeFx, T109_a_size_is_one_node_however_often_it_is_used) {

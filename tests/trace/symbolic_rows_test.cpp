@@ -177,7 +177,7 @@ TEST(SymbolicRows, T118_assigning_a_size_to_an_element) {
       symbolic)(rand({3}), rand({5}));
   EXPECT_EQ(calls(g.graph()), "aten.sym_size.int aten.scalar_tensor.default aten.select.int aten.copy_.default")
       << g.graph().str();
-  EXPECT_EQ(g.graph().output_node()->args()[0].to_node()->kind(), NodeKind::placeholder);
+  EXPECT_EQ(g.graph().output_value().to_node()->kind(), NodeKind::placeholder);
   const Tensor x = zeros({3});
   EXPECT_EQ(g(x, rand({7})).to_tensor().select(0, 0).item().to<double>(), 7.0);
 }

@@ -148,6 +148,7 @@ class Graph {
   std::vector<Node*> node_list() const;  // as they are now
   std::vector<Node*> placeholders() const;
   Node* output_node() const;                     // UserError unless the last node is one
+  const Value& output_value() const;             // what the graph gives: the argument of that node
   Node* find_node(std::string_view name) const;  // null when there is none
   // In order. Without a target all nodes of the kind.
   std::vector<Node*> find_nodes(NodeKind kind, const std::optional<Target>& target = {}) const;

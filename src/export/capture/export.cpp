@@ -205,7 +205,7 @@ void wrap_regions(GraphModule& module, GraphSignature& signature) {
   const bool gradients = wrap_grad_mode_regions(module);
   const bool autocast = wrap_autocast_regions(module);
   if (!gradients && !autocast) return;
-  const Values& outputs = module.graph().output_node()->args()[0].to_items();
+  const Values& outputs = module.graph().output_value().to_items();
   for (size_t i = 0; i < outputs.size(); ++i) signature.output_specs.at(i).arg = argument_spec(outputs[i]);
 }
 

@@ -90,7 +90,7 @@ GraphSignature make_signature(const Graph& graph, const std::vector<StateInput>&
     }
     signature.input_specs.push_back(std::move(spec));
   }
-  for (const Value& output : graph.output_node()->args()[0].to_items())
+  for (const Value& output : graph.output_value().to_items())
     signature.output_specs.push_back({OutputKind::user_output, argument_spec(output)});
   return signature;
 }

@@ -64,7 +64,7 @@ OutputKind mutation_of(InputKind kind, const std::string& name) {
 
 // A tensor whose new value is a copy of another: that one is its new value.
 void drop_copies(Graph& graph, GraphSignature& signature) {
-  const Values outputs = graph.output_node()->args()[0].to_items();
+  const Values outputs = graph.output_value().to_items();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputKind kind = signature.output_specs[i].kind;
     if (kind != OutputKind::buffer_mutation && kind != OutputKind::parameter_mutation) continue;
@@ -230,7 +230,7 @@ ExportedProgram ExportedProgram::retraced(const DecompositionTable& given, std::
     spec.arg.name = inputs[i]->name();
     parts.signature.input_specs.push_back(std::move(spec));
   }
-  const Values& outputs = graph.output_node()->args()[0].to_items();
+  const Values& outputs = graph.output_value().to_items();
   for (size_t i = 0; i < retraced.written.size(); ++i) {
     const InputSpec& written = parts_.signature.input_specs.at(retraced.written[i]);
     const bool is_input = written.kind == InputKind::user_input;

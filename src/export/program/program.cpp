@@ -229,7 +229,7 @@ ExportedProgram ExportedProgram::transform(const std::vector<std::function<bool(
     ArgumentSpec& arg = parts.signature.input_specs[i].arg;
     if (arg.kind != ArgumentKind::constant && arg.kind != ArgumentKind::custom_object) arg.name = inputs[i]->name();
   }
-  const Values& outputs = graph.output_node()->args()[0].to_items();
+  const Values& outputs = graph.output_value().to_items();
   if (outputs.size() != parts.signature.output_specs.size())
     throw UserError("transform: the number of outputs changed from " + std::to_string(parts.signature.output_specs.size()) +
                     " to " + std::to_string(outputs.size()));

@@ -9,7 +9,6 @@
 #include "calque/op/aten/activation_backward.h"
 #include "calque/op/aten/arithmetic.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/where.h"
 #include "kernel/cpu/elementwise/fill.h"

@@ -1,6 +1,5 @@
 // Arithmetic on two operands: add, sub, mul, div, powers, extrema, with their Scalar overloads.
 #include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/like.h"
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/where.h"

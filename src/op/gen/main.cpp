@@ -23,16 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Written by hand in TensorBase, with the same meaning.
-const std::set<std::string_view> hand_written_methods = {"size",          "stride",
-                                                         "numel",         "dim",
-                                                         "is_contiguous", "data",
-                                                         "version",       "str",
-                                                         "layout",        "is_floating_point",
-                                                         "sym_size",      "sym_stride",
-                                                         "sym_numel",     "sym_storage_offset",
-                                                         "is_same_size",  "device"};
-
 // A name that begins with an underscore is an operator's own business: a function, no method.
 bool is_internal(std::string_view name) { return name.starts_with("_"); }
 
@@ -175,6 +165,9 @@ class Generator {
     }
   }
 
+  // What the class below Tensor has already is no method of Tensor: it would hide the other.
+  void add_base(const fs::path& header) { base_methods_.merge(read_calls(read(header))); }
+
   void write(const fs::path& out_dir) {
     for (const auto& [family, alias] : aliases_) add(family, alias);
     std::string all =
@@ -235,7 +228,7 @@ class Generator {
     const bool starts_with_self = !s.arguments.empty() && s.arguments[0].name == "self";
     const bool functional = starts_with_self && s.arguments[0].type == SchemaType{} && !s.arguments.back().is_written();
     const bool in_place = starts_with_self && s.name.ends_with("_");
-    if ((!functional && !in_place) || hand_written_methods.contains(s.name) || is_internal(s.name)) return;
+    if ((!functional && !in_place) || base_methods_.contains(s.name) || is_internal(s.name)) return;
     const Front m = make_front(s, form.cpp_name, family, true, methods_);
     methods +=
         "  " + return_type(s) + " " + form.cpp_name + "(" + m.declaration + ") const;\n" + number_front(form, m, true);
@@ -319,6 +312,7 @@ class Generator {
   std::map<std::string, std::vector<Form>> forms_;      // by family
   std::vector<std::pair<std::string, Alias>> aliases_;  // each with its family
   std::set<std::string> names_;
+  std::set<std::string> base_methods_;
   Calls functions_;
   Calls methods_;
 };
@@ -330,10 +324,12 @@ int run(int argc, char** argv) {
     const std::string_view a = argv[i];
     if (a == "--out-dir" && i + 1 < argc)
       out_dir = argv[++i];
+    else if (a == "--base" && i + 1 < argc)
+      generator.add_base(argv[++i]);
     else if (a != "--stanzas")
       generator.add_file(a);
   }
-  if (out_dir.empty()) throw UserError("usage: calque-opgen --stanzas FILE... --out-dir DIR");
+  if (out_dir.empty()) throw UserError("usage: calque-opgen [--base HEADER] --stanzas FILE... --out-dir DIR");
   generator.write(out_dir);
   return 0;
 }

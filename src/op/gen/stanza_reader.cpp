@@ -191,4 +191,13 @@ std::vector<Stanza> read_stanzas(std::string_view text) {
   return found;
 }
 
+std::set<std::string> read_calls(std::string_view text) {
+  std::set<std::string> found;
+  Tokens tokens(text);
+  Token before;
+  for (Token token = tokens.next(); token.kind != Token::Kind::end; before = std::move(token), token = tokens.next())
+    if (token.text == "(" && before.kind == Token::Kind::identifier) found.insert(before.text);
+  return found;
+}
+
 }  // namespace calque::gen

@@ -2,6 +2,7 @@
 // .alias("...", "...") and so on, read as C++ tokens, so that comments and formatting do not matter.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,5 +31,8 @@ using Stanza = std::variant<Form, Alias>;
 std::vector<Stanza> read_stanzas(std::string_view text);
 // A form of the target as the alias has it.
 Form aliased(const Form& target, const Alias& alias);
+
+// The names that stand before a parenthesis: of a header, the functions that it declares among them.
+std::set<std::string> read_calls(std::string_view text);
 
 }  // namespace calque::gen

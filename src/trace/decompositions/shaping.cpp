@@ -8,7 +8,6 @@
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/copying.h"
-#include "calque/op/aten/factories.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/shaping.h"
 #include "calque/op/aten/splitting.h"

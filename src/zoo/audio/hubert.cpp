@@ -1,7 +1,6 @@
 // HuBERT: wav2vec 2.0's encoder of raw sound (blocks/speech_encoder.h) without a quantizer.
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
-#include "calque/op/aten/random.h"
 #include "zoo/heads/encoder_heads.h"
 #include "zoo/heads/speech_heads.h"
 
@@ -29,28 +28,19 @@ struct HubertModel : ModelOf<HubertModel, HubertPretrained> {
   static constexpr auto& forward_arguments = speech_arguments;
   explicit HubertModel(const Config& c)
       : ModelOf(c),
-        masked_spec_embed(masks(c) ? std::optional(register_parameter("masked_spec_embed", rand({c.integer("hidden_size")})))
-                                   : std::nullopt),
+        masked_spec_embed(masked_spec_embedding(*this, c)),
         feature_extractor(child<SpeechFeatureEncoder>("feature_extractor", c, hubert_family)),
         feature_projection(
             child<SpeechFeatureProjection>("feature_projection", c, hubert_family, c.flag("feat_proj_layer_norm"))),
         encoder(child<SpeechEncoder>("encoder", c, hubert_family)) {}
-  static bool masks(const Config& c) { return c.number("mask_time_prob") > 0 || c.number("mask_feature_prob") > 0; }
   void init_weights(Module& module) override {
     HubertPretrained::init_weights(module);
     if (&module == this && masked_spec_embed) init::uniform_(*masked_spec_embed);
   }
 
   ModelOutput forward(const ModelInputs& in) override {
-    const Tensor features = feature_extractor(in[arg::input_values]).transpose(1, 2);
-    Tensor kept = in[arg::attention_mask];
-    if (kept.defined()) kept = speech_frame_mask(config(), features.sym_size(1), kept);
-    auto [x, normed] = feature_projection(features);
-    x = spec_augmented(*this, x, in[arg::mask_time_indices], masked_spec_embed ? Tensor(*masked_spec_embed) : Tensor(),
-                       Tensor());
-    ModelInputs inner = in;
-    inner.set(arg::attention_mask, kept);
-    return encoder_output(encoder(encoder_inputs(*this, inner, x), kept));
+    const HeardFrames heard = heard_frames(*this, feature_extractor, feature_projection, masked_spec_embed, false, in);
+    return encoder_output(encoder(encoder_inputs(*this, heard.in, heard.states), heard.kept));
   }
 
   std::optional<Parameter> masked_spec_embed;

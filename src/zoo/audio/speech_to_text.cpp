@@ -94,18 +94,7 @@ struct Speech2TextEncoder : ModelOf<Speech2TextEncoder, Seq2SeqPretrained> {
     Tensor x = embeds + embed_positions(positions, embeds.sym_size(1) + pad + 1).to(embeds.dtype());
     x = functional::dropout(x, config().number("dropout"), training());
     const AttentionMask mask = bidirectional_mask(kept);
-    LayerOutputs outputs(*this, in);
-    const std::vector<Seq2SeqEncoderLayer*> all = layers->items<Seq2SeqEncoderLayer>();
-    for (size_t i = 0; i < all.size(); ++i) {
-      outputs.before_layer(x);
-      if (calque::drops_layer(training(), config().number("encoder_layerdrop"))) continue;
-      auto [hidden, weights] = (*all[i])(x, mask, layer_head_mask(in[arg::head_mask], i, all.size(), "head_mask"), true);
-      x = hidden;
-      outputs.after_layer(weights, {});
-    }
-    x = layer_norm(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    return through_encoder(*layers, &*layer_norm, x, mask, in, true);
   }
 
   Child<Conv1dSubsampler> conv;

@@ -137,9 +137,7 @@ struct Wav2Vec2Model : ModelOf<Wav2Vec2Model, Wav2Vec2Pretrained> {
   static constexpr auto& forward_arguments = speech_arguments;
   explicit Wav2Vec2Model(const Config& c)
       : ModelOf(c),
-        masked_spec_embed(c.number("mask_time_prob") > 0 || c.number("mask_feature_prob") > 0
-                              ? std::optional(register_parameter("masked_spec_embed", rand({c.integer("hidden_size")})))
-                              : std::nullopt),
+        masked_spec_embed(masked_spec_embedding(*this, c)),
         feature_extractor(child<SpeechFeatureEncoder>("feature_extractor", c, wav2vec2_family)),
         feature_projection(child<SpeechFeatureProjection>("feature_projection", c, wav2vec2_family, true)),
         encoder(child<SpeechEncoder>("encoder", c, wav2vec2_family)),
@@ -150,18 +148,11 @@ struct Wav2Vec2Model : ModelOf<Wav2Vec2Model, Wav2Vec2Pretrained> {
   }
 
   ModelOutput forward(const ModelInputs& in) override {
-    const Tensor features = feature_extractor(in[arg::input_values]).transpose(1, 2);
-    Tensor kept = in[arg::attention_mask];
-    if (kept.defined()) kept = speech_frame_mask(config(), features.sym_size(1), kept);
-    auto [x, extracted] = feature_projection(features);
-    x = spec_augmented(*this, x, in[arg::mask_time_indices], masked_spec_embed ? Tensor(*masked_spec_embed) : Tensor(),
-                       kept);
-    ModelInputs inner = in;
-    inner.set(arg::attention_mask, kept);
-    const EncoderResult encoded = encoder(encoder_inputs(*this, inner, x), kept);
+    const HeardFrames heard = heard_frames(*this, feature_extractor, feature_projection, masked_spec_embed, true, in);
+    const EncoderResult encoded = encoder(encoder_inputs(*this, heard.in, heard.states), heard.kept);
     ModelOutput out;
     out.set("last_hidden_state", adapter ? (*adapter)(encoded.last_hidden_state) : encoded.last_hidden_state);
-    out.set("extract_features", extracted);
+    out.set("extract_features", heard.before);
     out.set("hidden_states", encoded.hidden_states);
     out.set("attentions", encoded.attentions);
     return out;

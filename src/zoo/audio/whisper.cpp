@@ -77,19 +77,7 @@ struct WhisperEncoder : ModelOf<WhisperEncoder, Seq2SeqPretrained> {
     Tensor x = gelu(conv2(gelu(conv1(features)))).permute({0, 2, 1});
     x = functional::dropout(x + embed_positions->weight, config().number("dropout"), training());
     const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
-    LayerOutputs outputs(*this, in);
-    const std::vector<Seq2SeqEncoderLayer*> all = layers->items<Seq2SeqEncoderLayer>();
-    for (size_t i = 0; i < all.size(); ++i) {
-      outputs.before_layer(x);
-      if (calque::drops_layer(training(), config().number("encoder_layerdrop"))) continue;
-      auto [hidden, weights] =
-          (*all[i])(x, AttentionMask(), layer_head_mask(in[arg::head_mask], i, all.size(), "head_mask"), eager);
-      x = hidden;
-      outputs.after_layer(weights, {});
-    }
-    x = layer_norm(x);
-    outputs.before_layer(x);
-    return outputs.with("last_hidden_state", x);
+    return through_encoder(*layers, &*layer_norm, x, AttentionMask(), in, eager);
   }
 
   Child<Conv1d> conv1, conv2;

@@ -19,15 +19,9 @@ ConfigSchema bert_schema(std::vector<KeyRule> own) {
 }
 
 BertSelfAttention::BertSelfAttention(const Config& c, std::string family, bool cross)
-    : FamilyModule(std::move(family)),
+    : FamilyModule(std::move(family), c),
       cross(cross),
-      heads(c.integer("num_attention_heads")),
-      size(c.integer("hidden_size") / heads),
       position_embedding_type(cross ? "absolute" : c.optional_text("position_embedding_type").value_or("absolute")),
-      query(child<Linear>("query", c.integer("hidden_size"), heads * size)),
-      key(child<Linear>("key", c.integer("hidden_size"), heads * size)),
-      value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
-      dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
       distance_embedding(child_if<Embedding>(position_embedding_type != "absolute", *this, "distance_embedding",
                                              2 * c.integer("max_position_embeddings") - 1, size)) {}
 

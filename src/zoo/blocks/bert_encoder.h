@@ -22,6 +22,7 @@
 #include "calque/nn/normalization.h"
 #include "child_if.h"
 #include "family_module.h"
+#include "query_key_value.h"
 
 namespace calque {
 
@@ -29,7 +30,7 @@ namespace calque {
 ConfigSchema bert_schema(std::vector<KeyRule> own = {});
 
 // Self attention, or cross attention where encoder_hidden_states are given.
-struct BertSelfAttention : FamilyModule<BertSelfAttention> {
+struct BertSelfAttention : FamilyModule<BertSelfAttention, QueryKeyValue> {
   static constexpr const char* part = "SelfAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states",         "attention_mask",  "head_mask",
                                                       "encoder_hidden_states", "past_key_values", "eager"};
@@ -41,10 +42,7 @@ struct BertSelfAttention : FamilyModule<BertSelfAttention> {
                  const Tensor& encoder_hidden_states, const LayerCache& past, bool eager);
 
   bool cross;
-  int64_t heads, size;
-  std::string position_embedding_type;  // "absolute", "relative_key" or "relative_key_query"
-  Child<Linear> query, key, value;
-  Child<Dropout> dropout;
+  std::string position_embedding_type;                 // "absolute", "relative_key" or "relative_key_query"
   std::optional<Child<Embedding>> distance_embedding;  // none when positions are absolute
 
  private:

@@ -19,9 +19,11 @@ struct NamedModule : Typed<D, Base> {
   std::string name;
 };
 
-template <class D>
-struct FamilyModule : Typed<D> {
-  explicit FamilyModule(std::string family) : family(std::move(family)) {}
+template <class D, class Base = Module>
+struct FamilyModule : Typed<D, Base> {
+  template <class... Given>
+  explicit FamilyModule(std::string family, Given&&... given)
+      : Typed<D, Base>(std::forward<Given>(given)...), family(std::move(family)) {}
   std::string type_name() const override { return family + D::part; }
   std::string family;
 };

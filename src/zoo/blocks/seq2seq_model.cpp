@@ -119,6 +119,22 @@ std::span<const ModelArgument> Seq2SeqEncoder::arguments() const {
   return all;
 }
 
+ModelOutput Seq2SeqPretrained::through_encoder(ModuleList& layers, LayerNorm* norm, Tensor x, const AttentionMask& mask,
+                                               const ModelInputs& in, bool eager) const {
+  LayerOutputs outputs(*this, in);
+  const std::vector<Seq2SeqEncoderLayer*> all = layers.items<Seq2SeqEncoderLayer>();
+  for (size_t i = 0; i < all.size(); ++i) {
+    outputs.before_layer(x);
+    if (drops_layer(training(), config().number("encoder_layerdrop"))) continue;
+    auto [hidden, weights] = (*all[i])(x, mask, layer_head_mask(in[arg::head_mask], i, all.size(), "head_mask"), eager);
+    x = hidden;
+    outputs.after_layer(weights, {});
+  }
+  if (norm) x = (*norm)(x);
+  outputs.before_layer(x);
+  return outputs.with("last_hidden_state", x);
+}
+
 ModelOutput Seq2SeqEncoder::forward(const ModelInputs& in) {
   Tensor embeds = embedded(in, embed_tokens);
   if (in[arg::input_ids].defined() && scale_behind() != 1) embeds = embeds * scale_behind();
@@ -130,18 +146,7 @@ ModelOutput Seq2SeqEncoder::forward(const ModelInputs& in) {
 
   const AttentionMask mask = bidirectional_mask(in[arg::attention_mask]);
   const bool eager = eager_attention(config(), wants_attentions(in), in[arg::head_mask]);
-  LayerOutputs outputs(*this, in);
-  const std::vector<Seq2SeqEncoderLayer*> all = layers->items<Seq2SeqEncoderLayer>();
-  for (size_t i = 0; i < all.size(); ++i) {
-    outputs.before_layer(x);
-    if (drops_layer(training(), config().number("encoder_layerdrop"))) continue;
-    auto [hidden, weights] = (*all[i])(x, mask, layer_head_mask(in[arg::head_mask], i, all.size(), "head_mask"), eager);
-    x = hidden;
-    outputs.after_layer(weights, {});
-  }
-  if (layer_norm) x = (*layer_norm)(x);
-  outputs.before_layer(x);
-  return outputs.with("last_hidden_state", x);
+  return through_encoder(*layers, layer_norm ? &**layer_norm : nullptr, x, mask, in, eager);
 }
 
 Seq2SeqDecoder::Seq2SeqDecoder(const Seq2SeqStyle& style, const Config& c)

@@ -33,6 +33,9 @@ struct Seq2SeqPretrained : PretrainedModel {
 
  protected:
   Seq2SeqPretrained(const Seq2SeqPretrained&) = default;
+  // An encoder's states behind its layers and the norm that may follow them, with what is asked for of those before.
+  ModelOutput through_encoder(ModuleList& layers, LayerNorm* norm, Tensor x, const AttentionMask& mask,
+                              const ModelInputs& in, bool eager) const;
   // Embeddings and their scale, in or behind the module.
   std::shared_ptr<Embedding> make_embedding(int64_t vocabulary) const;
   double scale_behind() const;

@@ -15,8 +15,8 @@
 
 namespace calque {
 
-XlmAttention::XlmAttention(std::string module, const Config& c)
-    : type_(std::move(module) + "MultiHeadAttention"),
+XlmAttention::XlmAttention(const std::string& module, const Config& c)
+    : NamedModule(module + "MultiHeadAttention"),
       heads(c.integer("n_heads")),
       size(c.integer("emb_dim") / heads),
       dropout(c.number("attention_dropout")),
@@ -32,8 +32,8 @@ std::tuple<Tensor, Tensor> XlmAttention::forward(const Tensor& input, const Atte
   return {out_lin(attended.output), attended.weights};
 }
 
-XlmFeedForward::XlmFeedForward(std::string module, const Config& c)
-    : type_(std::move(module) + "TransformerFFN"),
+XlmFeedForward::XlmFeedForward(const std::string& module, const Config& c)
+    : NamedModule(module + "TransformerFFN"),
       dropout(c.number("dropout")),
       chunk_size(c.optional_integer("chunk_size_feed_forward").value_or(0)),
       activation(activation_named(c.flag("gelu_activation") ? "gelu" : "relu")),
@@ -45,7 +45,7 @@ Tensor XlmFeedForward::forward(const Tensor& input) {
   return apply_chunking_to_forward(one, chunk_size, 1, input);
 }
 
-XlmModel::XlmModel(const Config& c, std::string names, const std::string& module)
+XlmModel::XlmModel(const Config& c, std::string names)
     : PretrainedModel(c),
       names_(std::move(names)),
       position_embeddings(
@@ -66,6 +66,7 @@ XlmModel::XlmModel(const Config& c, std::string names, const std::string& module
   if (c.has("is_encoder") && !c.flag("is_encoder"))
     throw UserError(ErrorKind::unsupported_operator, "\"is_encoder\" is false, but the model is an encoder alone");
   config().attention_implementation = "eager";
+  const std::string module = names_.substr(0, names_.rfind('.') + 1);
   for (int64_t i = 0; i < c.integer("n_layers"); ++i) {
     attentions->emplace<XlmAttention>(module, c);
     layer_norm1->emplace<LayerNorm>(c.integer("emb_dim"), LayerNormOptions{.eps = c.number("layer_norm_eps")});

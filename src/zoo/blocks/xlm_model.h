@@ -14,6 +14,7 @@
 #include "calque/nn/container.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
+#include "family_module.h"
 
 namespace calque {
 
@@ -23,30 +24,20 @@ inline constexpr ArgumentName<Tensor> lengths{"lengths"};  // [batch]: what coun
 
 }  // namespace arg
 
-struct XlmAttention : Typed<XlmAttention> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct XlmAttention : NamedModule<XlmAttention> {
   static constexpr const char* forward_arguments[] = {"input", "mask"};
-  XlmAttention(std::string module, const Config& c);
+  XlmAttention(const std::string& module, const Config& c);
   std::tuple<Tensor, Tensor> forward(const Tensor& input, const AttentionMask& mask);  // output, weights
-  std::string type_name() const override { return type_; }
 
   int64_t heads, size;
   double dropout;
   Child<Linear> q_lin, k_lin, v_lin, out_lin;
 };
 
-struct XlmFeedForward : Typed<XlmFeedForward> {
- private:
-  std::string type_;  // first: registering asks for it
-
- public:
+struct XlmFeedForward : NamedModule<XlmFeedForward> {
   static constexpr const char* forward_arguments[] = {"input"};
-  XlmFeedForward(std::string module, const Config& c);
+  XlmFeedForward(const std::string& module, const Config& c);
   Tensor forward(const Tensor& input);
-  std::string type_name() const override { return type_; }
 
   double dropout;
   int64_t chunk_size;
@@ -63,8 +54,8 @@ struct XlmModel : PretrainedModel {
       arg::input_ids,      arg::attention_mask,    arg::langs,
       arg::token_type_ids, arg::position_ids,      arg::lengths,
       arg::inputs_embeds,  arg::output_attentions, arg::output_hidden_states};
-  // `names` is what its classes begin with, "transformers.models.xlm.modeling_xlm.XLM"; `module` what the layers' do.
-  XlmModel(const Config& c, std::string names, const std::string& module);
+  // `names` is what its classes begin with, "transformers.models.xlm.modeling_xlm.XLM".
+  XlmModel(const Config& c, std::string names);
 
   ModelOutput forward(const ModelInputs& in) override;
   std::string type_name() const override { return names_ + "Model"; }

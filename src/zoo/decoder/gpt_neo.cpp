@@ -14,44 +14,28 @@
 #include "calque/tensor/finfo.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/attention.h"
+#include "zoo/blocks/gpt_attention.h"
 #include "zoo/heads/decoder_heads.h"
 
 namespace calque::gpt_neo {
 
 namespace {
 
-struct GPTNeoSelfAttention : Typed<GPTNeoSelfAttention> {
+struct GPTNeoSelfAttention : Typed<GPTNeoSelfAttention, GptAttention> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoSelfAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "layer_past", "head_mask", "eager"};
-  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
 
   explicit GPTNeoSelfAttention(const Config& c)
-      : heads(c.integer("num_attention_heads")),
-        size(c.integer("hidden_size") / heads),
-        attn_dropout(child<Dropout>("attn_dropout", c.number("attention_dropout"))),
-        resid_dropout(child<Dropout>("resid_dropout", c.number("resid_dropout"))),
-        k_proj(child<Linear>("k_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        v_proj(child<Linear>("v_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        q_proj(child<Linear>("q_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"))) {}
+      : Typed(c, Options{.attention_dropout = "attention_dropout",
+                         .residual_dropout = "resid_dropout",
+                         .output_bias = true,
+                         .scale = 1}) {}
 
   Result forward(const Tensor& x, const AttentionMask& mask, const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor query = split_heads(q_proj(x), heads, size);
     const Tensor key = split_heads(k_proj(x), heads, size);
-    const LayerCache now = past.updated(key, split_heads(v_proj(x), heads, size));
-    const AttentionResult attended = attend(query, now.key, now.value, mask,
-                                            {.scale = 1,
-                                             .dropout = training() ? attn_dropout->p : 0,
-                                             .dropout_layer = &*attn_dropout,
-                                             .eager = eager,
-                                             .head_mask = head_mask,
-                                             .scores_in_float32 = true});
-    return {resid_dropout(out_proj(attended.output)), attended.weights, now};
+    return attended(x, query, key, mask, past, head_mask, eager);
   }
-
-  int64_t heads, size;
-  Child<Dropout> attn_dropout, resid_dropout;
-  Child<Linear> k_proj, v_proj, q_proj, out_proj;
 };
 
 struct GPTNeoAttention : Typed<GPTNeoAttention> {
@@ -141,10 +125,7 @@ struct GPTNeoModel : ModelOf<GPTNeoModel, GPTNeoPretrained> {
         any_local ? mask_of(embeds, in[arg::attention_mask], {.past = past, .window = config().integer("window_size")})
                   : whole;
 
-    Tensor x = embeds + wpe(positions);
-    if (in[arg::token_type_ids].defined())
-      x = x + wte(in[arg::token_type_ids].view({-1, in[arg::token_type_ids].sym_size(-1)}));
-    x = drop(x);
+    Tensor x = drop(with_token_types(embeds + wpe(positions), in[arg::token_type_ids], wte));
     LayerOutputs outputs(*this, in);
     x = outputs.run<GPTNeoBlock>(*h, x, [&](GPTNeoBlock& block, const Tensor& state, size_t i) {
       return block(state, local_[i] ? window : whole, in[arg::past_key_values].layer(i),

@@ -11,6 +11,7 @@
 #include "calque/op/aten/dropout.h"
 #include "zoo/blocks/activations.h"
 #include "zoo/blocks/attention.h"
+#include "zoo/blocks/gpt_attention.h"
 #include "zoo/blocks/rotary.h"
 #include "zoo/heads/decoder_heads.h"
 
@@ -20,22 +21,13 @@ namespace {
 
 int64_t rotary_size(const Config& c) { return c.optional_integer("rotary_dim").value_or(c.integer("hidden_size")); }
 
-struct GPTJAttention : Typed<GPTJAttention> {
+struct GPTJAttention : Typed<GPTJAttention, GptAttention> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "cosine",    "sine", "attention_mask",
                                                       "layer_past",    "head_mask", "eager"};
-  using Result = std::tuple<Tensor, Tensor, LayerCache>;  // output, weights, keys and values
 
   explicit GPTJAttention(const Config& c)
-      : heads(c.integer("num_attention_heads")),
-        size(c.integer("hidden_size") / heads),
-        turning(rotary_size(c)),
-        attn_dropout(child<Dropout>("attn_dropout", c.number("attn_pdrop"))),
-        resid_dropout(child<Dropout>("resid_dropout", c.number("resid_pdrop"))),
-        k_proj(child<Linear>("k_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        v_proj(child<Linear>("v_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        q_proj(child<Linear>("q_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)),
-        out_proj(child<Linear>("out_proj", c.integer("hidden_size"), c.integer("hidden_size"), false)) {
+      : Typed(c, Options{.attention_dropout = "attn_pdrop", .residual_dropout = "resid_pdrop"}), turning(rotary_size(c)) {
     if (turning > size)
       throw UserError(ErrorKind::bad_file, c.where() + ": rotary_dim is " + std::to_string(turning) +
                                                ", expected at most the head size (" + std::to_string(size) + ")");
@@ -45,23 +37,14 @@ struct GPTJAttention : Typed<GPTJAttention> {
                  const LayerCache& past, const Tensor& head_mask, bool eager) {
     const Tensor query = turned(split_heads(q_proj(x), heads, size), cosine, sine);
     const Tensor key = turned(split_heads(k_proj(x), heads, size), cosine, sine);
-    const LayerCache now = past.updated(key, split_heads(v_proj(x), heads, size));
-    const AttentionResult attended = attend(query, now.key, now.value, mask,
-                                            {.dropout = training() ? attn_dropout->p : 0,
-                                             .dropout_layer = &*attn_dropout,
-                                             .eager = eager,
-                                             .head_mask = head_mask,
-                                             .scores_in_float32 = true});
-    return {resid_dropout(out_proj(attended.output)), attended.weights, now};
+    return attended(x, query, key, mask, past, head_mask, eager);
   }
   Tensor turned(const Tensor& x, const Tensor& cosine, const Tensor& sine) const {
     if (turning == size) return apply_interleaved_rotary(x, cosine, sine);
     return cat({apply_interleaved_rotary(x.slice(-1, 0, turning), cosine, sine), x.slice(-1, turning)}, -1);
   }
 
-  int64_t heads, size, turning;
-  Child<Dropout> attn_dropout, resid_dropout;
-  Child<Linear> k_proj, v_proj, q_proj, out_proj;
+  int64_t turning;
 };
 
 struct GPTJMLP : Typed<GPTJMLP> {
@@ -130,10 +113,7 @@ struct GPTJModel : ModelOf<GPTJModel, GPTJPretrained> {
     const AttentionMask mask = causal_mask(embeds, in[arg::attention_mask], {.past = past});
     const std::tuple<Tensor, Tensor> angles = rotary_emb(embeds, positions);
 
-    Tensor x = embeds;
-    if (in[arg::token_type_ids].defined())
-      x = x + wte(in[arg::token_type_ids].view({-1, in[arg::token_type_ids].sym_size(-1)}));
-    x = drop(x);
+    Tensor x = drop(with_token_types(embeds, in[arg::token_type_ids], wte));
     LayerOutputs outputs(*this, in);
     x = outputs.run<GPTJBlock>(*h, x, [&](GPTJBlock& block, const Tensor& state, size_t i) {
       return block(state, std::get<0>(angles), std::get<1>(angles), mask, in[arg::past_key_values].layer(i),

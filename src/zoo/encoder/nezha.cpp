@@ -18,6 +18,7 @@
 #include "calque/op/aten/unary.h"
 #include "calque/op/aten/zeros.h"
 #include "zoo/blocks/bert_model.h"
+#include "zoo/blocks/query_key_value.h"
 #include "zoo/heads/bert_heads.h"
 
 namespace calque::nezha {
@@ -48,17 +49,12 @@ struct NezhaRelativePositionsEncoding : Typed<NezhaRelativePositionsEncoding> {
   Buffer positions_encoding;
 };
 
-struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
+struct NezhaSelfAttention : Typed<NezhaSelfAttention, QueryKeyValue> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaSelfAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "past_key_value"};
   using Result = BertSelfAttention::Result;
   explicit NezhaSelfAttention(const Config& c)
-      : heads(c.integer("num_attention_heads")),
-        size(c.integer("hidden_size") / heads),
-        query(child<Linear>("query", c.integer("hidden_size"), heads * size)),
-        key(child<Linear>("key", c.integer("hidden_size"), heads * size)),
-        value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
-        dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))),
+      : Typed(c),
         relative_positions_encoding(child<NezhaRelativePositionsEncoding>(
             "relative_positions_encoding", c.integer("max_position_embeddings"), size, c.integer("max_relative_position"))) {
   }
@@ -78,9 +74,6 @@ struct NezhaSelfAttention : Typed<NezhaSelfAttention> {
     const Tensor context = matmul(weights, now.value) + einsum("bhlr,lrd->bhld", {weights, relations});
     return {join_heads(context), weights, now};
   }
-  int64_t heads, size;
-  Child<Linear> query, key, value;
-  Child<Dropout> dropout;
   Child<NezhaRelativePositionsEncoding> relative_positions_encoding;
 };
 

@@ -9,6 +9,7 @@
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/like.h"
+#include "calque/op/aten/random.h"
 #include "calque/op/aten/softmax.h"
 #include "calque/op/aten/where.h"
 #include "calque/op/aten/zeros.h"
@@ -117,6 +118,28 @@ ModelOutput SpeechClassification::forward(const ModelInputs& in) {
   }
   const Tensor logits = classifier(pooled), labels = in[arg::labels];
   return labelled_output(base, labels.defined() ? token_loss(logits, labels) : Tensor(), logits);
+}
+
+std::optional<Parameter> masked_spec_embedding(Module& model, const Config& config) {
+  if (config.number("mask_time_prob") <= 0 && config.number("mask_feature_prob") <= 0) return std::nullopt;
+  return model.register_parameter("masked_spec_embed", rand({config.integer("hidden_size")}));
+}
+
+HeardFrames heard_frames(const PretrainedModel& model, Child<SpeechFeatureEncoder>& extractor,
+                         Child<SpeechFeatureProjection>& projection, const std::optional<Parameter>& masked_spec_embed,
+                         bool hides_kept_alone, const ModelInputs& in) {
+  const Tensor features = extractor(in[arg::input_values]).transpose(1, 2);
+  HeardFrames out;
+  out.in = in;
+  out.kept = in[arg::attention_mask];
+  if (out.kept.defined()) out.kept = speech_frame_mask(model.config(), features.sym_size(1), out.kept);
+  auto [x, before] = projection(features);
+  out.states =
+      spec_augmented(model, x, in[arg::mask_time_indices], masked_spec_embed ? Tensor(*masked_spec_embed) : Tensor(),
+                     hides_kept_alone ? out.kept : Tensor());
+  out.before = before;
+  out.in.set(arg::attention_mask, out.kept);
+  return out;
 }
 
 }  // namespace calque

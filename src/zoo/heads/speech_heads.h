@@ -29,6 +29,19 @@ struct SpeechPretrained : PretrainedModel {
   }
 };
 
+// What hides frames from a model that learns, where the configuration masks any.
+std::optional<Parameter> masked_spec_embedding(Module& model, const Config& config);
+// Samples up to the encoder.
+struct HeardFrames {
+  Tensor states;   // projected, with frames and features hidden
+  Tensor before;   // the projection
+  Tensor kept;     // [batch, frames]: true where there is sound; undefined without an attention_mask
+  ModelInputs in;  // with a mask over frames
+};
+HeardFrames heard_frames(const PretrainedModel& model, Child<SpeechFeatureEncoder>& extractor,
+                         Child<SpeechFeatureProjection>& projection, const std::optional<Parameter>& masked_spec_embed,
+                         bool hides_kept_alone, const ModelInputs& in);
+
 struct SpeechHead : HeadModel {
   SpeechHead(const HeadClass& head, const Config& c, std::span<const ModelArgument> own = speech_labelled_arguments)
       : HeadModel(head, c, false, own) {}

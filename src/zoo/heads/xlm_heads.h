@@ -5,6 +5,7 @@
 
 #include "calque/hub/registry.h"
 #include "summary_heads.h"
+#include "zoo/blocks/family_module.h"
 
 namespace calque {
 
@@ -15,15 +16,10 @@ struct XlmWords : CopiedAs<XlmWords, SummaryHead> {
   TiedWeights tied_weights() const override;
   Child<Linear>* output_embeddings() override;
 
-  struct PredLayer : Typed<PredLayer> {
-   private:
-    std::string type_;  // first: registering asks for it
-
-   public:
+  struct PredLayer : NamedModule<PredLayer> {
     static constexpr const char* forward_arguments[] = {"x"};
     PredLayer(std::string type, const Config& c);
     Tensor forward(const Tensor& x) { return proj(x); }
-    std::string type_name() const override { return type_; }
     Child<Linear> proj;
   };
   Child<PredLayer> pred_layer;
@@ -35,7 +31,9 @@ struct XlmSpanSearch : CopiedAs<XlmSpanSearch, SummaryHead> {
   Child<SQuADHead> qa_outputs;
 };
 
-// All of them; the family lives as long as the program.
-std::vector<ModelClass> xlm_classes(const HeadFamily& family, ModelClass base);
+// A family of them, whose configuration has `more` defaults than XLM's ("\"pre_norm\": false, "). The family lives as long as
+// the program.
+Architecture xlm_architecture(const HeadFamily& family, std::string model_type, std::string config_class, ModelClass base,
+                              const std::string& more = "");
 
 }  // namespace calque

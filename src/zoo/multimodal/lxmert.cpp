@@ -13,6 +13,7 @@
 #include "calque/op/aten/zeros.h"
 #include "calque/tensor/finfo.h"
 #include "zoo/blocks/bert_encoder.h"
+#include "zoo/blocks/query_key_value.h"
 #include "zoo/heads/arguments.h"
 #include "zoo/heads/losses.h"
 
@@ -54,17 +55,11 @@ struct LxmertEmbeddings : Typed<LxmertEmbeddings> {
   Child<Dropout> dropout;
 };
 
-struct LxmertAttention : Typed<LxmertAttention> {
+struct LxmertAttention : Typed<LxmertAttention, QueryKeyValue> {
   static constexpr const char* torch_type = "transformers.models.lxmert.modeling_lxmert.LxmertAttention";
   static constexpr const char* forward_arguments[] = {"hidden_states", "context", "attention_mask"};
   using Result = std::tuple<Tensor, Tensor>;  // output, weights
-  explicit LxmertAttention(const Config& c)
-      : heads(c.integer("num_attention_heads")),
-        size(c.integer("hidden_size") / heads),
-        query(child<Linear>("query", c.integer("hidden_size"), heads * size)),
-        key(child<Linear>("key", c.integer("hidden_size"), heads * size)),
-        value(child<Linear>("value", c.integer("hidden_size"), heads * size)),
-        dropout(child<Dropout>("dropout", c.number("attention_probs_dropout_prob"))) {}
+  explicit LxmertAttention(const Config& c) : Typed(c) {}
   Result forward(const Tensor& x, const Tensor& context, const AttentionMask& mask) {
     const Tensor queries = split_heads(query(x), heads, size);
     const Tensor keys = split_heads(key(context), heads, size);
@@ -72,9 +67,6 @@ struct LxmertAttention : Typed<LxmertAttention> {
                                             {.dropout = training() ? dropout->p : 0, .eager = true});
     return {attended.output, attended.weights};
   }
-  int64_t heads, size;
-  Child<Linear> query, key, value;
-  Child<Dropout> dropout;
 };
 
 // dense, dropout, residual, norm.
