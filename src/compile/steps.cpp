@@ -13,8 +13,8 @@
 #include "calque/graph/text.h"
 #include "compile/books.h"
 #include "compile/debug.h"
-#include "compile/recording.h"
 #include "compile/function.h"
+#include "compile/recording.h"
 
 namespace calque::compile_detail {
 

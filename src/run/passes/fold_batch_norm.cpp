@@ -2,6 +2,7 @@
 
 #include "calque/file/mapped_file.h"
 #include "calque/op/mode.h"
+#include "calque/op/operators.h"
 #include "graph/passes/mutation.h"
 #include "run/operator_call.h"
 #include "run/passes/passes.h"
