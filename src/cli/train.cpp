@@ -79,8 +79,8 @@ void write_curve(const TrainCommandOptions& o, const Trainer& trainer) {
 
 class Course {
  public:
-  Course(const TrainCommandOptions& o, PretrainedModel& model, Trainer& trainer, const TrainData* evaluation)
-      : o_(o), model_(model), trainer_(trainer), evaluation_(evaluation), from_(model_folder(o.model)) {}
+  Course(const TrainCommandOptions& o, Trainer& trainer, const TrainData* evaluation)
+      : o_(o), trainer_(trainer), evaluation_(evaluation), from_(model_folder(o.model)) {}
 
   // Gives true when all steps are done, false when it was asked to stop.
   bool run() {
@@ -135,7 +135,6 @@ class Course {
   }
 
   const TrainCommandOptions& o_;
-  PretrainedModel& model_;
   Trainer& trainer_;
   const TrainData* evaluation_;
   std::string from_;
@@ -174,7 +173,7 @@ void run_train(const TrainCommandOptions& o) {
                    .bfloat16 = o.bfloat16,
                    .seed = o.seed});
   if (o.resume) trainer.load(checkpoint);
-  Course course(o, *model, trainer, evaluation ? &*evaluation : nullptr);
+  Course course(o, trainer, evaluation ? &*evaluation : nullptr);
   if (!course.run()) {
     say(fmt::format("stopped at step {}; the same command with --resume goes on from there", trainer.steps_done()));
     throw ExitStatus{130};

@@ -96,7 +96,8 @@ TensorVector of_batch_norm_backward(const Gradients& g) {
   const auto along = [&](const Tensor& t) { return t.defined() ? t.reshape(channel) : t; };
   std::vector<int64_t> dims = dims_from(0, input.dim());
   dims.erase(dims.begin() + 1);
-  const Tensor weight = along(g["weight"]), v = of_input, w = along(of_weight);
+  const Tensor weight = along(g["weight"]), w = along(of_weight);
+  const Tensor& v = of_input;
   SecondGradients second;
   if (g.flag("train")) {
     const Tensor rstd = along(g["save_invstd"]);

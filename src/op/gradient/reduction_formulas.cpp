@@ -190,7 +190,7 @@ Tensor norm_backward(const Tensor& given, const Tensor& self, double p, const Te
 // ---- scans ----------------------------------------------------------------------------------------------------------
 // In logarithms, the positive gradients apart from the negative ones.
 Tensor logcumsumexp_backward(const Gradients& g) {
-  const Tensor grad = g.grad();
+  const Tensor& grad = g.grad();
   if (grad.dim() == 0 || guard_or(grad.sym_numel() == 0, false)) return grad;
   const Tensor self = g["self"], result = g["result"];
   const int64_t dim = g.integer("dim");
