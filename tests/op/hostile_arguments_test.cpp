@@ -176,6 +176,15 @@ TEST(HostileArguments, an_input_that_is_also_the_result_is_read_before_it_change
   EXPECT_TRUE(equal(y, tensor_of<int64_t>({2, 5}, {2})));
 }
 
+TEST(HostileArguments, distances_go_back_to_pairs_that_there_are) {
+  const Tensor x1 = zeros({3, 4}), x2 = zeros({2, 4}), pairs = zeros({3, 2});
+  EXPECT_THAT(refusal("aten::_cdist_backward", {pairs, x1, zeros({2, 400}), 1.5, pairs}), HasSubstr("of as many numbers"));
+  EXPECT_THAT(refusal("aten::_cdist_backward", {zeros({3, 1}), x1, x2, 1.5, pairs}),
+              HasSubstr("each pair of 3 and 2 points"));
+  EXPECT_THAT(refusal("aten::_cdist_backward", {pairs, x1, x2, 1.5, zeros({1, 2})}),
+              HasSubstr("each pair of 3 and 2 points"));
+}
+
 TEST(HostileArguments, memory_beyond_the_limit_is_refused) {
   const size_t before = memory_limit();
   set_memory_limit(memory_in_use() + (size_t{64} << 20));

@@ -174,6 +174,13 @@ void cdist_backward(const TensorBase& grad, const TensorBase& x1, const TensorBa
   if (p == 0) return fill(out, Scalar(0));
   for (const TensorBase* t : {&grad, &x2, &distances})
     if (t->dtype() != x1.dtype()) not_implemented("_cdist_backward", t->dtype());
+  if (x2.size(-1) != x1.size(-1))
+    throw UserError("_cdist_backward: expected points of as many numbers in x1 and x2, found sizes " + str(x1.sizes()) +
+                    " and " + str(x2.sizes()));
+  for (const TensorBase* t : {&grad, &distances})
+    if (t->dim() < 2 || t->size(-2) != x1.size(-2) || t->size(-1) != x2.size(-2))
+      throw UserError("_cdist_backward: expected a number for each pair of " + std::to_string(x1.size(-2)) + " and " +
+                      std::to_string(x2.size(-2)) + " points, found sizes " + str(t->sizes()));
   if (x1.dtype() == DType::float64)
     cdist_backward_as<double>(grad, x1, x2, p, distances, out);
   else
