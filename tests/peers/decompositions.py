@@ -269,6 +269,10 @@ def canonical(name):
     return f"{space}.{rest}" if "." in rest else f"{space}.{rest}.default"
 
 
+# The gradient of reflected borders is not taken apart yet; logit's is, in its out= form too.
+NOT_YET = {f"aten.reflection_pad{d}d_backward.{form}" for d in (1, 2, 3) for form in ("default", "grad_input")} | {"aten.logit_backward.grad_input"}
+
+
 def compare_tables(program):
     told = json.loads(subprocess.run([program, "--list"], check=True, capture_output=True, text=True).stdout)
     has = {canonical(n) for n in told["operators"]}
@@ -276,7 +280,7 @@ def compare_tables(program):
     for what, torchs, ours in (("core decompositions", {str(o) for o in TABLE}, told["core"]),
                                ("default decompositions", {str(o) for o in core_aten_decompositions()}, told["default"])):
         mine = {canonical(n) for n in ours}
-        missing, extra = sorted((torchs & has) - mine), sorted(mine - torchs)
+        missing, extra = sorted((torchs & has) - mine - NOT_YET), sorted(mine - torchs - NOT_YET)
         absent = sorted(torchs - has)
         print(f"{what}: PyTorch has {len(torchs)}, Calque {len(mine)}; {len(absent)} are of operators that Calque does not have")
         for names, text in ((missing, "Calque does not decompose"), (extra, "only Calque decomposes")):
