@@ -17,6 +17,7 @@
 
 namespace calque {
 
+struct AdapterBook;
 struct Dispatched;
 
 class PretrainedModel : public Module {
@@ -85,6 +86,8 @@ class PretrainedModel : public Module {
 
   // Where a device map put it (hub/offload.h); null when none did.
   std::shared_ptr<const Dispatched> dispatched;
+  // The configurations of its adapters (hub/adapters.h); null when it has none.
+  std::shared_ptr<const AdapterBook> adapters;
 
   // What generation_config.json said; empty when there was none, and config() has what is known.
   std::string generation_config_json;
