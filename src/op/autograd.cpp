@@ -55,9 +55,7 @@ class CopySlices final : public GradNode {
     TensorVector out(next.size());
     if (!grads[0].defined()) return out;
     if (!call_)
-      throw UserError(
-          "Trying to backward through the graph a second time: what CopySlices kept has been freed by the first "
-          "pass. Say retain_graph where you call backward or grad the first time");
+      refuse_second_pass(*this);
     const Tensor whole = grads[0].new_empty_strided(base_.sizes, base_.strides);
     whole.copy_(grads[0]);
     const Tensor slice = whole.as_strided(view_.sizes, view_.strides, view_offset_ - base_offset_);
