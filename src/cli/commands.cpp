@@ -110,7 +110,7 @@ void add_save(CLI::App& app) {
 // What export and compile make a program of.
 void add_source(CLI::App& command, ExportCommandOptions& o) {
   command.group(capture_group);
-  command.add_option("model", o.model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+  command.add_option("path", o.model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
       ->required();
   command.add_option("--inputs", o.inputs, "a .safetensors file with example inputs by argument name");
   command
@@ -237,7 +237,7 @@ void add_trace(CLI::App& app) {
 }
 
 void add_workload(CLI::App* command, WorkloadOptions& o) {
-  command->add_option("model", o.path, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+  command->add_option("path", o.path, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
       ->required();
   command->add_option(
       "--inputs", o.inputs,

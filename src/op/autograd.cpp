@@ -96,6 +96,7 @@ void mark_view(const Tensor& view, const Tensor& of, ViewKind kind) {
   TensorImpl& impl = view.impl();
   TensorImpl& from = of.impl();
   impl.base = from.base ? from.base : Ref<TensorImpl>::share(&from);
+  impl.has_base = true;
   impl.view_kind = from.view_kind == ViewKind::plain ? kind : from.view_kind;
   impl.view_version = impl.storage->version();
   impl.is_view = true;
