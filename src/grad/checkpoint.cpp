@@ -242,7 +242,8 @@ TensorVector checkpoint_sequential(const std::vector<CheckpointedFunction>& func
   const size_t length = functions.size() / segments;
   TensorVector values = inputs;
   size_t first = 0;
-  for (size_t i = 0; i + 1 < segments; ++i, first += length) values = checkpoint(part(first, first + length), values, options);
+  for (size_t i = 0; i + 1 < segments; ++i, first += length)
+    values = checkpoint(part(first, first + length), values, options);
   return part(first, functions.size())(values);
 }
 

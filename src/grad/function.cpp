@@ -24,8 +24,7 @@ class FunctionNode final : public GradNode {
   }
 
   TensorVector apply(TensorVector grads, const std::vector<bool>&) override {
-    if (released_)
-      refuse_second_pass(*this);
+    if (released_) refuse_second_pass(*this);
     if (function_->materialize_)
       for (size_t i = 0; i < grads.size(); ++i)
         if (!grads[i].defined() && !results[i].undefined) {

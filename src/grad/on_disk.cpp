@@ -29,9 +29,10 @@ class OnDisk final : public SavedTensorHooks {
 
   std::shared_ptr<void> pack(const Tensor& tensor) override {
     static std::atomic<uint64_t> next{0};
-    const auto file = std::make_shared<KeptFile>(
-        (std::filesystem::path(folder_) / ("kept-" + std::to_string(getpid()) + "-" + std::to_string(next++) + ".safetensors"))
-            .string());
+    const auto file =
+        std::make_shared<KeptFile>((std::filesystem::path(folder_) /
+                                    ("kept-" + std::to_string(getpid()) + "-" + std::to_string(next++) + ".safetensors"))
+                                       .string());
     file->meta = tensor.meta();
     const NoGradGuard off;
     save_safetensors(file->path, {{"kept", tensor.detach()}}, std::nullopt, false);

@@ -54,8 +54,7 @@ class CopySlices final : public GradNode {
   TensorVector apply(TensorVector grads, const std::vector<bool>& wanted) override {
     TensorVector out(next.size());
     if (!grads[0].defined()) return out;
-    if (!call_)
-      refuse_second_pass(*this);
+    if (!call_) refuse_second_pass(*this);
     const Tensor whole = grads[0].new_empty_strided(base_.sizes, base_.strides);
     whole.copy_(grads[0]);
     const Tensor slice = whole.as_strided(view_.sizes, view_.strides, view_offset_ - base_offset_);

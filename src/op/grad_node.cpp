@@ -351,8 +351,7 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
       return std::any_of(wanted.begin() + a.edge, wanted.begin() + a.edge + a.edges, [](bool w) { return w; });
     };
     if (std::none_of(formula.of.begin(), formula.of.end(), is_wanted)) continue;
-    if (released_ && (formula.kept_arguments | formula.kept_results) != 0)
-      refuse_second_pass(*this);
+    if (released_ && (formula.kept_arguments | formula.kept_results) != 0) refuse_second_pass(*this);
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
     for (const uint8_t place : formula.of) {
