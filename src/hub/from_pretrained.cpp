@@ -334,8 +334,9 @@ AdapterFolder adapter_in(const fs::path& name_or_path, const LoadOptions& option
   if (ModelFiles(name_or_path.string(), hub_options(options)).find("config.json")) return {true, name_or_path};
   const std::string base = AdapterConfig::from_file(*file).text("base_model_name_or_path");
   if (base.empty())
-    throw UserError(ErrorKind::bad_file, file->string() + ": \"base_model_name_or_path\" does not name the model of the adapter; load "
-                                         "the model, and the adapter into it (load_adapter), or write its folder there");
+    throw UserError(ErrorKind::bad_file, file->string() +
+                                             ": \"base_model_name_or_path\" does not name the model of the adapter; load "
+                                             "the model, and the adapter into it (load_adapter), or write its folder there");
   return {true, base};
 }
 
@@ -400,8 +401,7 @@ LoadedModel load_base(const fs::path& name_or_path, const LoadOptions& options) 
     return load_model(config, files, open_checkpoint(files, options), options);
   }
   const ModelFiles where(name_or_path.string(), hub_options(options));
-  Config config =
-      options.config ? updated_config(*options.config, options) : config_of_base(name_or_path, options);
+  Config config = options.config ? updated_config(*options.config, options) : config_of_base(name_or_path, options);
   choose_class(config, options);  // an architecture that we do not have is said before weights are looked for
   const CheckpointFiles files =
       find_checkpoint(where, {.use_safetensors = options.use_safetensors, .variant = options.variant});

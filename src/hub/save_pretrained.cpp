@@ -296,11 +296,13 @@ static std::string generation_config_of(const PretrainedModel& model, const Save
 }
 
 // Of a model with adapters the one that counts, and nothing of the base model.
-static SaveResult save_active_adapter(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options) {
+static SaveResult save_active_adapter(PretrainedModel& model, const std::filesystem::path& folder,
+                                      const SaveOptions& options) {
   const std::vector<std::string> active = active_adapters(model);
   if (active.size() > 1)
-    throw UserError("Multiple active adapters detected, saving multiple active adapters is not supported yet. You can save "
-                    "adapters separately one by one: set_adapter(model, {name}), then save_pretrained(model, folder)");
+    throw UserError(
+        "Multiple active adapters detected, saving multiple active adapters is not supported yet. You can save "
+        "adapters separately one by one: set_adapter(model, {name}), then save_pretrained(model, folder)");
   if (active.empty()) throw UserError("save_pretrained: no adapter of the model is active; choose one with set_adapter");
   std::vector<std::string> companions;
   if (options.companions_of && options.is_main_process) companions = companions_in(*options.companions_of, folder);

@@ -47,8 +47,9 @@ class Script {
     const auto names = [&] { return s.value("names", std::vector<std::string>{}); };
     PretrainedModel& m = *model_;
     if (op == "load") {
-      load_adapter(m, s.at("path").get<std::string>(), name,
-                   {.subfolder = s.value("subfolder", ""), .trains = s.value("trains", false), .wide = s.value("wide", true)});
+      load_adapter(
+          m, s.at("path").get<std::string>(), name,
+          {.subfolder = s.value("subfolder", ""), .trains = s.value("trains", false), .wide = s.value("wide", true)});
     } else if (op == "add") {
       manual_seed(s.value("seed", 0));
       add_adapter(m, AdapterConfig::from_json(s.at("config").dump()), name);
@@ -80,7 +81,8 @@ class Script {
     } else if (op == "state") {
       for (const auto& [key, tensor] : m.state_dict()) add(as + "." + key, tensor);
     } else if (op == "trainable") {
-      for (const auto& [key, tensor] : m.named_parameters()) add(as + "." + key, calque::tensor(std::vector<int64_t>{tensor.requires_grad()}));
+      for (const auto& [key, tensor] : m.named_parameters())
+        add(as + "." + key, calque::tensor(std::vector<int64_t>{tensor.requires_grad()}));
     } else if (op == "forward") {
       m.train(s.value("train", false));
       if (s.contains("seed")) manual_seed(s.at("seed"));

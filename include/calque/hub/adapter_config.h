@@ -23,7 +23,8 @@ std::string_view peft_type(AdapterType type);  // "LORA"
 
 class AdapterConfig {
  public:
-  explicit AdapterConfig(AdapterType type, const Config::Items& items = {}, std::string where = "the adapter's configuration");
+  explicit AdapterConfig(AdapterType type, const Config::Items& items = {},
+                         std::string where = "the adapter's configuration");
   static AdapterConfig from_json(std::string_view json, const std::string& where = "adapter_config.json");
   static AdapterConfig from_file(const std::filesystem::path& file);
 

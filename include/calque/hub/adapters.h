@@ -28,8 +28,8 @@ struct AdapterBook {
 };
 
 struct AdapterOptions {
-  bool trains = true;           // the adapter's tensors take gradients
-  bool wide = true;             // tensors of 16-bit models are float32, as training needs it
+  bool trains = true;  // the adapter's tensors take gradients
+  bool wide = true;    // tensors of 16-bit models are float32, as training needs it
 };
 
 // Adds a new adapter and makes it the active one. Everything but the adapter stops taking gradients. UserErrors: the name is taken,
@@ -77,11 +77,14 @@ void add_weighted_adapter(PretrainedModel& model, const std::vector<std::string>
 StateDict adapter_state_dict(PretrainedModel& model, const std::string& name);
 
 struct SaveAdapterOptions {
-  bool safe_serialization = true;     // adapter_model.safetensors; else adapter_model.bin
+  bool safe_serialization = true;       // adapter_model.safetensors; else adapter_model.bin
   std::vector<std::string> names = {};  // by default all; "default" in the folder itself, others in folders of their names
   bool sync = true;
 };
 void save_adapter(PretrainedModel& model, const std::filesystem::path& folder, const SaveAdapterOptions& options = {});
+
+// PEFT's word for what a class is for, the "task_type" of a configuration: "CAUSAL_LM", "SEQ_CLS", ...; "" where it has none.
+std::string peft_task(const PretrainedModel& model);
 
 // How many positions the active prompt puts into the cache before a text; 0 without one.
 int64_t virtual_tokens(const PretrainedModel& model);
@@ -90,6 +93,10 @@ ModelInputs with_encoder_prompt(PretrainedModel& model, const ModelInputs& input
 
 // Does the folder hold an adapter? (adapter_config.json)
 bool is_adapter_folder(const std::filesystem::path& folder);
+// The folder of the base model, of a folder that has an adapter and no model; any other folder is its own. The tokenizer may be in either:
+// tokenizer_folder says in which.
+std::filesystem::path base_folder(const std::filesystem::path& folder);
+std::filesystem::path tokenizer_folder(const std::filesystem::path& folder);
 
 // The outputs of the input embeddings take gradients, so that checkpointed layers behind frozen weights do. Off again by the handle.
 HookHandle enable_input_require_grads(PretrainedModel& model);

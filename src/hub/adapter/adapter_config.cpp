@@ -38,7 +38,7 @@ enum Takes : uint32_t {
 struct Setting {
   const char* name;
   uint32_t takes;
-  const char* usual;               // as JSON
+  const char* usual;                  // as JSON
   const char* unsupported = nullptr;  // what it asks for when it is set to something else than None, false or {}
 };
 
@@ -87,7 +87,7 @@ constexpr Setting lora_settings[] = {
     {"velora_config", takes_none | takes_anything, "null", "VeLoRA"},
 };
 constexpr Setting ia3_settings[] = {
-    {"exclude_modules", takes_none | takes_text | takes_names, "null"},    {"fan_in_fan_out", takes_flag, "false"},
+    {"exclude_modules", takes_none | takes_text | takes_names, "null"},     {"fan_in_fan_out", takes_flag, "false"},
     {"feedforward_modules", takes_none | takes_text | takes_names, "null"}, {"init_ia3_weights", takes_flag, "true"},
     {"target_modules", takes_none | takes_text | takes_names, "null"},
 };
@@ -155,8 +155,7 @@ bool all_in_list(const Value& v, F&& fits) {
 }
 template <class F>
 bool all_in_dict(const Value& v, F&& fits) {
-  return v.kind() == Value::Kind::dict &&
-         std::ranges::all_of(v.to_dict().items, [&](const auto& item) {
+  return v.kind() == Value::Kind::dict && std::ranges::all_of(v.to_dict().items, [&](const auto& item) {
            return item.first.kind() == Value::Kind::string && fits(item.second);
          });
 }
@@ -167,10 +166,12 @@ bool takes(uint32_t what, const Value& v) {
   if (what & takes_anything) return true;
   return ((what & takes_none) && v.is_none()) || ((what & takes_flag) && v.kind() == Value::Kind::boolean) ||
          ((what & takes_count) && is_count(v)) || ((what & takes_number) && is_number(v)) ||
-         ((what & takes_chance) && is_number(v) && v.to_float() >= 0 && v.to_float() < 1) || ((what & takes_text) && is_text_value(v)) ||
-         ((what & takes_names) && all_in_list(v, is_text_value)) || ((what & takes_indices) && is_indices(v)) ||
-         ((what & takes_index) && is_index_value(v)) || ((what & takes_counts_by) && all_in_dict(v, is_count)) ||
-         ((what & takes_numbers_by) && all_in_dict(v, is_number)) || ((what & takes_indices_by) && all_in_dict(v, is_indices));
+         ((what & takes_chance) && is_number(v) && v.to_float() >= 0 && v.to_float() < 1) ||
+         ((what & takes_text) && is_text_value(v)) || ((what & takes_names) && all_in_list(v, is_text_value)) ||
+         ((what & takes_indices) && is_indices(v)) || ((what & takes_index) && is_index_value(v)) ||
+         ((what & takes_counts_by) && all_in_dict(v, is_count)) ||
+         ((what & takes_numbers_by) && all_in_dict(v, is_number)) ||
+         ((what & takes_indices_by) && all_in_dict(v, is_indices));
 }
 
 std::string expected_of(uint32_t what) {
@@ -205,8 +206,8 @@ Config::Items usual_items(const Kind& kind) {
   std::string json = "{";
   for (const std::span<const Setting>& part : kind.parts)
     for (const Setting& setting : part)
-      json += (json.size() > 1 ? ", \"" : "\"") + std::string(setting.name) + "\": " +
-              (setting.usual ? setting.usual : "\"" + std::string(peft_version) + "\"");
+      json += (json.size() > 1 ? ", \"" : "\"") + std::string(setting.name) +
+              "\": " + (setting.usual ? setting.usual : "\"" + std::string(peft_version) + "\"");
   return parse_config_items(json + "}", "defaults");
 }
 
@@ -281,18 +282,21 @@ void AdapterConfig::check_together() const {
       wrong("bias", "\"none\", \"all\" or \"lora_only\"", (*this)["bias"]);
     const Names targets = names("target_modules");
     if ((has("layers_to_transform") || has("layers_pattern")) && targets.pattern)
-      throw UserError(where_ + ": \"layers_to_transform\" and \"layers_pattern\" go with a list of \"target_modules\", found the "
-                      "expression \"" + *targets.pattern + "\"; name the layers in the expression");
+      throw UserError(where_ +
+                      ": \"layers_to_transform\" and \"layers_pattern\" go with a list of \"target_modules\", found the "
+                      "expression \"" +
+                      *targets.pattern + "\"; name the layers in the expression");
     if (has("layers_pattern") && !has("layers_to_transform"))
-      throw UserError(where_ + ": \"layers_pattern\" says where the layers of \"layers_to_transform\" are, which is missing");
+      throw UserError(where_ +
+                      ": \"layers_pattern\" says where the layers of \"layers_to_transform\" are, which is missing");
   }
   if (type_ == AdapterType::ia3) {
     const Names feedforward = names("feedforward_modules"), targets = names("target_modules");
     if (feedforward.given && !feedforward.pattern && targets.given && !targets.pattern)
       for (const std::string& name : feedforward.list)
         if (std::ranges::find(targets.list, name) == targets.list.end())
-          throw UserError(ErrorKind::bad_file, where_ + ": \"feedforward_modules\" have to be among \"target_modules\", and " +
-                                                   name + " is not");
+          throw UserError(ErrorKind::bad_file,
+                          where_ + ": \"feedforward_modules\" have to be among \"target_modules\", and " + name + " is not");
   }
   if (type_ == AdapterType::prefix_tuning && has("init_weights") && text("init_weights") != "zero")
     wrong("init_weights", "\"zero\" or null", (*this)["init_weights"]);

@@ -9,6 +9,7 @@
 #include "calque/file/folder_writer.h"
 #include "calque/file/pickle.h"
 #include "calque/hub/checkpoint.h"
+#include "calque/hub/save_pretrained.h"
 #include "hub/adapter/files.h"
 #include "hub/adapter/inject.h"
 #include "hub/adapter/prompt.h"
@@ -23,8 +24,13 @@ constexpr const char* config_file = "adapter_config.json";
 constexpr const char* safe_file = "adapter_model.safetensors";
 constexpr const char* pickle_file = "adapter_model.bin";
 
-std::string without_prefix(const std::string& name) {
-  return name.starts_with(adapter::saved_prefix) ? name.substr(std::string_view(adapter::saved_prefix).size()) : name;
+// Prompts stand beside the model in PEFT, other adapters have their layers in a tuner that holds the model.
+std::string_view prefix_of(const AdapterConfig& config) {
+  return config.is_prompt_learning() ? "base_model." : adapter::saved_prefix;
+}
+
+std::string without_prefix(const std::string& name, std::string_view prefix) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
 fs::path weights_of(const ModelFiles& files, const std::optional<bool>& use_safetensors) {
@@ -32,8 +38,8 @@ fs::path weights_of(const ModelFiles& files, const std::optional<bool>& use_safe
     if (const auto safe = files.find(safe_file)) return *safe;
   if (!use_safetensors.value_or(false))
     if (const auto pickled = files.find(pickle_file)) return *pickled;
-  const std::string looked = use_safetensors ? (*use_safetensors ? safe_file : pickle_file)
-                                             : std::string(safe_file) + " or " + pickle_file;
+  const std::string looked =
+      use_safetensors ? (*use_safetensors ? safe_file : pickle_file) : std::string(safe_file) + " or " + pickle_file;
   throw UserError(ErrorKind::bad_file, files.where() + ": there is an " + config_file + ", but no " + looked +
                                            " with the adapter's tensors; there are " + files.listing());
 }
@@ -66,14 +72,18 @@ void fill(PretrainedModel& model, const std::string& name, const std::map<std::s
     throw UserError(ErrorKind::bad_file, where + ": tensors of the adapter do not fit " + model.class_name() + ":" + wrong +
                                              "\nIs it an adapter of another base model, or of another rank?");
   if (copies.empty())
-    throw UserError(ErrorKind::bad_file, where + ": no tensor of it is of the adapter that " + config_file + " describes; expected " +
+    throw UserError(ErrorKind::bad_file, where + ": no tensor of it is of the adapter that " + config_file +
+                                             " describes; expected " +
                                              (names.empty() ? "none" : names.begin()->first + " and others") + ", found " +
                                              (unexpected.empty() ? "no tensors" : unexpected[0] + " and others"));
   if (!unexpected.empty())
-    warn("Loading adapter weights from " + where + " led to unexpected keys not found in the model: " +
-         join(unexpected, ", ") + ".");
+    warn("Loading adapter weights from " + where +
+         " led to unexpected keys not found in the model: " + join(unexpected, ", ") + ".");
   if (!missing.empty())
     warn("Loading adapter weights from " + where + " led to missing keys in the model: " + join(missing, ", ") + ".");
+  std::vector<Tensor> written;
+  for (const auto& [mine, tensor] : copies) written.push_back(mine);
+  adapter::make_writable(model, written);
   for (const auto& [mine, tensor] : copies) mine.detach().copy_(tensor);
 }
 
@@ -84,7 +94,7 @@ void load(PretrainedModel& model, const AdapterConfig& config, const NamedTensor
     if (!tensor.is_floating_point())
       throw UserError(ErrorKind::bad_file, where + ": " + key + " is " + std::string(calque::name(tensor.dtype())) +
                                                ", expected floating-point numbers");
-    state.emplace(without_prefix(key), tensor);
+    state.emplace(without_prefix(key, prefix_of(config)), tensor);
   }
   const auto find = [&](const std::string& saved) -> const Tensor* {
     const auto found = state.find(saved);
@@ -92,10 +102,11 @@ void load(PretrainedModel& model, const AdapterConfig& config, const NamedTensor
   };
   adapter::inject(model, config, name, {.trains = options.trains, .wide = options.wide}, find);
   try {
-    if (config.is_prompt_learning())
+    if (config.is_prompt_learning()) {
       adapter::load_prompt(model, name, find("prompt_embeddings"), where);
-    else
-      fill(model, name, state, where);
+      state.erase("prompt_embeddings");
+    }
+    if (!config.is_prompt_learning() || !state.empty()) fill(model, name, state, where);
   } catch (...) {
     adapter::forget(model, name);
     throw;
@@ -105,11 +116,11 @@ void load(PretrainedModel& model, const AdapterConfig& config, const NamedTensor
 NamedTensors saved_tensors(PretrainedModel& model, const std::string& name, bool safe) {
   NamedTensors out;
   std::map<const void*, int> seen;
-  const bool prompt = adapter_config(model, name).is_prompt_learning();
+  const std::string prefix(prefix_of(adapter_config(model, name)));
   for (const auto& [key, tensor] : adapter_state_dict(model, name)) {
     Tensor t = tensor.detach().contiguous();
     if (safe && t.numel() > 0 && seen[t.data()]++ > 0) t = t.clone();
-    out.emplace_back((prompt ? "" : adapter::saved_prefix) + key, t);
+    out.emplace_back(key == "prompt_embeddings" ? key : prefix + key, t);
   }
   return out;
 }
@@ -130,7 +141,8 @@ AdapterConfig saved_config(const PretrainedModel& model, const std::string& name
   return config;
 }
 
-void write_adapter(PretrainedModel& model, const fs::path& folder, const std::string& name, const SaveAdapterOptions& options) {
+void write_adapter(PretrainedModel& model, const fs::path& folder, const std::string& name,
+                   const SaveAdapterOptions& options) {
   FolderWriter writer(folder, adapter::is_adapter_file);
   adapter::write_files(model, name, writer.path(), options.safe_serialization, options.sync);
   writer.commit(options.sync);
@@ -166,6 +178,21 @@ Written write_files(PretrainedModel& model, const std::string& name, const fs::p
 bool is_adapter_folder(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / config_file, ignored);
+}
+
+fs::path base_folder(const fs::path& folder) {
+  std::error_code ignored;
+  if (!is_adapter_folder(folder) || fs::exists(folder / "config.json", ignored)) return folder;
+  const std::string base = AdapterConfig::from_file(folder / config_file).text("base_model_name_or_path");
+  return base.empty() ? folder : ModelFiles(base).folder();
+}
+
+fs::path tokenizer_folder(const fs::path& folder) {
+  if (!is_adapter_folder(folder)) return folder;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (const std::string name = entry.path().filename().string(); is_companion(name) && name != "generation_config.json")
+      return folder;
+  return base_folder(folder);
 }
 
 void load_adapter(PretrainedModel& model, const fs::path& name_or_path, const std::string& name,

@@ -15,7 +15,8 @@ struct Written {
   uint64_t bytes = 0;  // of tensors
 };
 // adapter_config.json and the tensors, into a folder that is there.
-Written write_files(PretrainedModel& model, const std::string& name, const std::filesystem::path& folder, bool safe, bool sync);
+Written write_files(PretrainedModel& model, const std::string& name, const std::filesystem::path& folder, bool safe,
+                    bool sync);
 bool is_adapter_file(const std::string& name);
 
 }  // namespace calque::adapter

@@ -105,8 +105,9 @@ std::shared_ptr<Ia3Layer> make_ia3_layer(const std::shared_ptr<Module>& target, 
   const bool linear = dynamic_cast<const Linear*>(target.get());
   if (linear || is_conv1d(*target)) {
     if (fan_in_fan_out == linear) {
-      warn(linear ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
-                  : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
+      warn(linear
+               ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
+               : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
       fan_in_fan_out = !linear;
     }
     return std::make_shared<Ia3Layer>(target, feedforward, fan_in_fan_out);

@@ -72,6 +72,20 @@ AdapterConfig completed(PretrainedModel& model, AdapterConfig config) {
   return config;
 }
 
+// Heads that tasks have are trained as a whole.
+AdapterConfig with_head(AdapterConfig config) {
+  const std::string task = config.text("task_type");
+  std::vector<std::string> heads;
+  if (task == "SEQ_CLS" || task == "TOKEN_CLS") heads = {"classifier", "score"};
+  if (task == "QUESTION_ANS") heads = {"qa_outputs"};
+  if (heads.empty()) return config;
+  std::vector<std::string> saved = config.names("modules_to_save").list;
+  for (const std::string& head : heads)
+    if (std::ranges::find(saved, head) == saved.end()) saved.push_back(head);
+  config.set("modules_to_save", list(Values(saved.begin(), saved.end())));
+  return config;
+}
+
 // The names of modules of the base model, without what adapters brought.
 std::vector<std::string> base_names(PretrainedModel& model) {
   std::set<const Module*> inner;
@@ -90,12 +104,14 @@ std::vector<std::string> base_names(PretrainedModel& model) {
 [[noreturn]] void nothing_targeted(const AdapterConfig& config, size_t excluded, size_t unmatched) {
   const std::string where = config.where() + ": ";
   if (excluded > 0 && unmatched == 0)
-    throw UserError(where + "All modules were excluded. This is likely unintended. Check your `target_modules`, "
-                            "`exclude_modules` and `modules_to_save` configuration.");
-  std::string text = where + (excluded == 0 ? "Target modules " + config["target_modules"].str() +
-                                                  " not found in the base model. Please check the target modules and try again."
-                                            : "No modules were targeted for adaptation. Check your `target_modules` and "
-                                              "`exclude_modules` configuration; `modules_to_save` are not targeted either.");
+    throw UserError(where +
+                    "All modules were excluded. This is likely unintended. Check your `target_modules`, "
+                    "`exclude_modules` and `modules_to_save` configuration.");
+  std::string text =
+      where + (excluded == 0 ? "Target modules " + config["target_modules"].str() +
+                                   " not found in the base model. Please check the target modules and try again."
+                             : "No modules were targeted for adaptation. Check your `target_modules` and "
+                               "`exclude_modules` configuration; `modules_to_save` are not targeted either.");
   for (const char* name : {"layers_to_transform", "layers_pattern"})
     if (config.has(name)) text += std::string(" You specified '") + name + "': " + config[name].str() + ".";
   throw UserError(ErrorKind::bad_file, text);
@@ -128,7 +144,8 @@ LoraSettings::Start start_of(const AdapterConfig& config, bool loads) {
                       "\", which also changes the base weights; Calque does not compute that. In Python "
                       "save_pretrained(folder, path_initial_model_for_weight_conversion=...) writes it as plain LoRA");
   if (loads) return LoraSettings::Start::usual;
-  throw UserError(config.where() + ": \"init_lora_weights\" has to be true, false or \"gaussian\" for a new adapter, found \"" +
+  throw UserError(config.where() +
+                  ": \"init_lora_weights\" has to be true, false or \"gaussian\" for a new adapter, found \"" +
                   init.to_string() + "\"");
 }
 
@@ -164,8 +181,7 @@ class Injection {
     if (existing) return naming(path, [&] { existing->add(name_, settings); });
     bool fan_in_fan_out = config_.flag("fan_in_fan_out");
     const std::shared_ptr<LoraLayer> layer = make_lora_layer(target, fan_in_fan_out);
-    if (!layer)
-      refuse(path, *target, "Linear, Embedding, Conv1d, Conv2d, Conv3d and transformers' Conv1D");
+    if (!layer) refuse(path, *target, "Linear, Embedding, Conv1d, Conv2d, Conv3d and transformers' Conv1D");
     config_.set("fan_in_fan_out", fan_in_fan_out);
     naming(path, [&] { layer->add(name_, settings); });
     model_.set_submodule(path, layer);
@@ -267,7 +283,8 @@ void add_saved_modules(PretrainedModel& model, const AdapterConfig& config, cons
     if (inner.contains(module)) continue;
     if (dynamic_cast<WholeModule*>(module))
       for (Module* one : module->modules()) inner.insert(one);
-    if (!name.empty() && std::ranges::any_of(wanted, [&, &name = name](const std::string& end) { return name.ends_with(end); }))
+    if (!name.empty() &&
+        std::ranges::any_of(wanted, [&, &name = name](const std::string& end) { return name.ends_with(end); }))
       paths.push_back(name);
   }
   for (const std::string& path : paths) {
@@ -327,7 +344,8 @@ void add_token_rows(PretrainedModel& model, const AdapterConfig& config, const s
   std::shared_ptr<TokensModule> source;
   for (const auto& [end, rows] : wanted) {
     if (std::ranges::find(saved, end) != saved.end())
-      throw UserError(config.where() + ": the embedding layer " + end + " is in \"modules_to_save\", which trains all of it, and in "
+      throw UserError(config.where() + ": the embedding layer " + end +
+                      " is in \"modules_to_save\", which trains all of it, and in "
                       "\"trainable_token_indices\"; choose one");
     if (ties && wanted.size() > 1 && head_name.ends_with(end)) continue;  // it follows the embedding
     std::vector<std::string> paths;
@@ -387,25 +405,26 @@ void widen(PretrainedModel& model, const std::string& adapter) {
 
 void check_new_name(const PretrainedModel& model, const std::string& name) {
   if (name.empty() || name.find('.') != std::string::npos || name.find('/') != std::string::npos || name == "base_layer")
-    throw UserError("an adapter's name must be a part of a path: not empty, without dots and slashes; found \"" + name + "\"");
+    throw UserError("an adapter's name must be a part of a path: not empty, without dots and slashes; found \"" + name +
+                    "\"");
   for (const auto& [other, config] : book_of(model).configs)
     if (other == name) throw UserError("Adapter with name " + name + " already exists. Please use a different name.");
 }
 
 }  // namespace
 
-void inject(PretrainedModel& model, AdapterConfig config, const std::string& name, const AdapterOptions& options,
-            const FindTensor& loaded) {
-  const GradModeScope no_grad(false);
-  check_new_name(model, name);
-  const bool first = !model.adapters;
+namespace {
+
+// The adapter's modules. Gives the configuration as it is for this model.
+AdapterConfig inject_modules(PretrainedModel& model, AdapterConfig config, const std::string& name,
+                             const AdapterOptions& options, const FindTensor& loaded) {
   if (config.is_prompt_learning()) {
     config.set("inference_mode", loaded && !options.trains);
     config = add_prompt(model, config, name);
+    add_saved_modules(model, config, name);
   } else {
     config = completed(model, std::move(config));
     const std::vector<std::string> paths = targeted(model, config);
-    const std::optional<Targets> none;
     Injection injection(model, config, name, loaded);
     const AdapterConfig before = config;
     for (const std::string& path : paths) {
@@ -424,6 +443,22 @@ void inject(PretrainedModel& model, AdapterConfig config, const std::string& nam
     add_token_rows(model, config, name);
     if (options.wide) widen(model, name);
   }
+  return config;
+}
+
+}  // namespace
+
+void inject(PretrainedModel& model, AdapterConfig config, const std::string& name, const AdapterOptions& options,
+            const FindTensor& loaded) {
+  const GradModeScope no_grad(false);
+  check_new_name(model, name);
+  const bool first = !model.adapters;
+  try {
+    config = inject_modules(model, with_head(std::move(config)), name, options, loaded);
+  } catch (...) {
+    forget(model, name);
+    throw;
+  }
   AdapterBook book = book_of(model);
   book.configs.emplace_back(name, config);
   set_book(model, std::move(book));
@@ -436,7 +471,8 @@ void inject(PretrainedModel& model, AdapterConfig config, const std::string& nam
 
 namespace calque {
 
-void add_adapter(PretrainedModel& model, const AdapterConfig& config, const std::string& name, const AdapterOptions& options) {
+void add_adapter(PretrainedModel& model, const AdapterConfig& config, const std::string& name,
+                 const AdapterOptions& options) {
   adapter::inject(model, config, name, options, {});
 }
 

@@ -36,6 +36,8 @@ std::vector<std::pair<std::string, std::string>> state_names(PretrainedModel& mo
 void set_book(PretrainedModel& model, AdapterBook book);
 AdapterBook book_of(const PretrainedModel& model);
 void check_adapter(const PretrainedModel& model, const std::string& name);  // UserError for one that there is not
+// Parameters that lie in a mapped file become copies in memory; tied ones stay one.
+void make_writable(PretrainedModel& model, const std::vector<Tensor>& parameters);
 std::shared_ptr<Module> module_at(PretrainedModel& model, const std::string& path);
 
 }  // namespace calque::adapter

@@ -78,8 +78,8 @@ void LoraLayer::add(const std::string& name, const LoraSettings& settings) {
     }
   if (!settings.dora) return;
   const GradModeScope no_grad(false);
-  magnitudes_->set(name, std::make_shared<Magnitude>(
-                             row_lengths(base_weight().detach(), product(name).detach(), scaling_[name])));
+  magnitudes_->set(name,
+                   std::make_shared<Magnitude>(row_lengths(base_weight().detach(), product(name).detach(), scaling_[name])));
 }
 
 void LoraLayer::start(const std::string& name, const LoraSettings& settings) {
@@ -117,8 +117,7 @@ void LoraLayer::merge_one(const std::string& name, bool safe) {
   Tensor bias, bias_delta;
   if (settings_.at(name).bias) {
     const Tensor* found = innermost().find_tensor("bias");
-    if (!found)
-      throw UserError("Impossible to merge LoRA with `lora_bias=True` because the base layer has no bias.");
+    if (!found) throw UserError("Impossible to merge LoRA with `lora_bias=True` because the base layer has no bias.");
     bias = *found;
     bias_delta = lora_b_->get_parameter(name + ".bias") * Scalar(scaling_.at(name));
     if (safe) check_merged(bias + bias_delta, name);

@@ -41,7 +41,8 @@ class LoraEmbedding final : public LoraLayer {
   const Embedding& table() const { return dynamic_cast<const Embedding&>(innermost()); }
 
   void check(const LoraSettings& settings) const override {
-    if (settings.bias) throw UserError("lora_bias=true is not supported for embeddings; leave them out of the target_modules");
+    if (settings.bias)
+      throw UserError("lora_bias=true is not supported for embeddings; leave them out of the target_modules");
   }
   void make(const std::string& name, const LoraSettings& settings) override {
     const Tensor a = randn({settings.r, table().num_embeddings});
@@ -101,9 +102,7 @@ std::shared_ptr<Module> convolution_like(const ConvBase& base, int64_t in, int64
 class LoraConvolution final : public LoraLayer {
  public:
   explicit LoraConvolution(std::shared_ptr<Module> base) : LoraLayer(std::move(base)) {}
-  std::string type_name() const override {
-    return "peft.tuners.lora.layer.Conv" + std::to_string(convolution().dims) + "d";
-  }
+  std::string type_name() const override { return "peft.tuners.lora.layer.Conv" + std::to_string(convolution().dims) + "d"; }
 
   Tensor delta(const std::string& name) const override {
     Tensor a = weight_a(name), b = weight_b(name);
@@ -117,7 +116,9 @@ class LoraConvolution final : public LoraLayer {
       change = matmul(b.squeeze(3).squeeze(2), a.squeeze(3).squeeze(2)).unsqueeze(2).unsqueeze(3) * scaling;
     } else {
       const Tensor inner = a.transpose(0, 1);
-      const Tensor whole = convolution().dims == 1 ? conv1d(inner, b) : convolution().dims == 2 ? conv2d(inner, b) : conv3d(inner, b);
+      const Tensor whole = convolution().dims == 1   ? conv1d(inner, b)
+                           : convolution().dims == 2 ? conv2d(inner, b)
+                                                     : conv3d(inner, b);
       change = whole.transpose(0, 1) * scaling;
     }
     return wide ? change.to(dtype) : change;
@@ -275,8 +276,9 @@ std::shared_ptr<LoraLayer> make_lora_layer(const std::shared_ptr<Module>& target
   const bool linear = dynamic_cast<const Linear*>(target.get());
   if (linear || is_conv1d(*target)) {
     if (fan_in_fan_out == linear) {
-      warn(linear ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
-                  : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
+      warn(linear
+               ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
+               : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
       fan_in_fan_out = !linear;
     }
     return make_lora_linear(target, fan_in_fan_out);

@@ -12,11 +12,11 @@
 #include "calque/nn/activation.h"
 #include "calque/nn/container.h"
 #include "calque/nn/init.h"
-#include "calque/op/make.h"
 #include "calque/op/aten/arange.h"
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/random.h"
 #include "calque/op/aten/zeros.h"
+#include "calque/op/make.h"
 #include "calque/text/tokenizer.h"
 
 namespace calque {
@@ -45,8 +45,8 @@ class PromptEncoder : public Module {
   }
   // [1, positions, width of all that a position has]
   Tensor prompt() const {
-    const int64_t rows = form.type == AdapterType::prompt_tuning ? embedding_.module()->get_parameter("weight").size(0)
-                                                                 : form.tokens;
+    const int64_t rows =
+        form.type == AdapterType::prompt_tuning ? embedding_.module()->get_parameter("weight").size(0) : form.tokens;
     const Value found = nn_detail::reach(*module_slots()[0]).call({arange(rows).unsqueeze(0)});
     if (module_slots().size() == 1) return found.to_tensor();
     return nn_detail::reach(*module_slots()[1]).call({found}).to_tensor();
@@ -76,9 +76,7 @@ class PromptEncoders final : public ModuleDict {
   std::shared_ptr<Module> copy_self() const override { return std::shared_ptr<Module>(new PromptEncoders(*this)); }
 };
 
-PromptEncoders* encoders_of(const Module& model) {
-  return dynamic_cast<PromptEncoders*>(model.find_submodule(child_name));
-}
+PromptEncoders* encoders_of(const Module& model) { return dynamic_cast<PromptEncoders*>(model.find_submodule(child_name)); }
 
 // ---- inputs with a prompt -------------------------------------------------------------------------------------------------
 
@@ -133,8 +131,7 @@ void put_before(PretrainedModel& model, const PromptEncoder& encoder, ModelInput
     in.set(arg::position_ids, prefix ? positions + Scalar(form.tokens) : Tensor());
   }
   if (const Tensor types = in[arg::token_type_ids]; types.defined() && !encodes) {
-    if (!form.classifies)
-      warn("Token type ids are not supported for parameter efficient tuning. Ignoring token type ids");
+    if (!form.classifies) warn("Token type ids are not supported for parameter efficient tuning. Ignoring token type ids");
     if (!form.classifies)
       in.set(arg::token_type_ids, Tensor());
     else if (!prefix)
@@ -168,15 +165,6 @@ std::optional<Module::Call> call_with_prompt(Module& module, const Values& args,
 
 // ---- new prompts ------------------------------------------------------------------------------------------------------------
 
-std::string task_of(const PretrainedModel& model) {
-  const std::string name = model.class_name();
-  if (name.ends_with("ForSequenceClassification")) return "SEQ_CLS";
-  if (name.ends_with("ForTokenClassification")) return "TOKEN_CLS";
-  if (name.ends_with("ForQuestionAnswering")) return "QUESTION_ANS";
-  if (model.is_encoder_decoder() && model.can_generate()) return "SEQ_2_SEQ_LM";
-  return model.can_generate() ? "CAUSAL_LM" : "FEATURE_EXTRACTION";
-}
-
 AdapterConfig completed_prompt(PretrainedModel& model, AdapterConfig config) {
   const Config text = text_part(model.config());
   const auto fill = [&](const char* name, int64_t value) {
@@ -184,15 +172,18 @@ AdapterConfig completed_prompt(PretrainedModel& model, AdapterConfig config) {
   };
   if (!config.has("num_virtual_tokens"))
     throw UserError(config.where() + ": \"num_virtual_tokens\" is missing: how many positions does the prompt have?");
-  if (!config.has("task_type")) config.set("task_type", task_of(model));
+  if (!config.has("task_type")) {
+    const std::string task = peft_task(model);
+    config.set("task_type", task.empty() ? "FEATURE_EXTRACTION" : task);
+  }
   fill("num_layers", text.integer("num_hidden_layers"));
   fill("token_dim", text.integer("hidden_size"));
   fill("num_attention_heads", text.integer("num_attention_heads"));
   if (config.type() == AdapterType::prefix_tuning) {
     if (text.has("num_key_value_heads")) {
       const int64_t heads = text.integer("num_key_value_heads");
-      const int64_t size = text.optional_integer("head_dim").value_or(config["token_dim"].to_int() /
-                                                                       config["num_attention_heads"].to_int());
+      const int64_t size =
+          text.optional_integer("head_dim").value_or(config["token_dim"].to_int() / config["num_attention_heads"].to_int());
       config.set("token_dim", heads * size);
       config.set("num_attention_heads", heads);
     }
@@ -221,7 +212,8 @@ void start_from_words(PretrainedModel& model, const AdapterConfig& config, Embed
     ids = randint(0, words.num_embeddings, {table.num_embeddings}, DType::int64);
   } else {
     if (!config.has("tokenizer_name_or_path") || !config.has("prompt_tuning_init_text"))
-      throw UserError(config.where() + ": \"prompt_tuning_init\" is \"TEXT\", which needs \"prompt_tuning_init_text\" and "
+      throw UserError(config.where() +
+                      ": \"prompt_tuning_init\" is \"TEXT\", which needs \"prompt_tuning_init_text\" and "
                       "\"tokenizer_name_or_path\"");
     const Tokenizer tokenizer = Tokenizer::from_file(ModelFiles(config.text("tokenizer_name_or_path")).folder());
     const auto encoded = tokenizer.encode(config.text("prompt_tuning_init_text")).ids;
@@ -248,8 +240,9 @@ std::shared_ptr<PromptEncoder> new_encoder(PretrainedModel& model, const Adapter
     const int64_t rows = form.tokens * config["num_transformer_submodules"].to_int();
     check_size(config, {rows, form.width});
     if (!config.flag("inference_mode") && form.width != get_input_embeddings(model).embedding_dim)
-      throw UserError(config.where() + ": \"token_dim\" is " + std::to_string(form.width) + ", but the model's embeddings have " +
-                      std::to_string(get_input_embeddings(model).embedding_dim) + " numbers");
+      throw UserError(config.where() + ": \"token_dim\" is " + std::to_string(form.width) +
+                      ", but the model's embeddings have " + std::to_string(get_input_embeddings(model).embedding_dim) +
+                      " numbers");
     auto table = std::make_shared<Embedding>(rows, form.width);
     if (!config.flag("inference_mode")) start_from_words(model, config, *table);
     return std::make_shared<PromptEncoder>(form, table, nullptr);
@@ -259,8 +252,10 @@ std::shared_ptr<PromptEncoder> new_encoder(PretrainedModel& model, const Adapter
                     " does not take past_key_values; prompt tuning works for it");
   if (model.is_gradient_checkpointing()) throw UserError("PREFIX_TUNING does not work with gradient checkpointing.");
   if (form.width % form.heads != 0)
-    throw UserError(config.where() + ": \"token_dim\" (" + std::to_string(form.width) + ") has to be a multiple of "
-                    "\"num_attention_heads\" (" + std::to_string(form.heads) + ")");
+    throw UserError(config.where() + ": \"token_dim\" (" + std::to_string(form.width) +
+                    ") has to be a multiple of "
+                    "\"num_attention_heads\" (" +
+                    std::to_string(form.heads) + ")");
   const bool zero = config.text("init_weights") == "zero";
   check_size(config, {form.tokens, form.layers, 2, form.width});
   const int64_t all = form.layers * 2 * form.width;
@@ -338,8 +333,10 @@ void load_prompt(PretrainedModel& model, const std::string& name, const Tensor* 
   if (!saved)
     throw UserError(ErrorKind::bad_file, where + ": there is no tensor prompt_embeddings, which the adapter is made of");
   if (encoder.is_projected())
-    throw UserError(where + ": the file holds what the projection gave, so that an adapter with prefix_projection cannot be trained on; "
-                    "load it to be used (trains=false)");
+    throw UserError(
+        where +
+        ": the file holds what the projection gave, so that an adapter with prefix_projection cannot be trained on; "
+        "load it to be used (trains=false)");
   if (!std::ranges::equal(saved->sizes(), encoder.table().sizes()))
     throw UserError(ErrorKind::bad_file, where + ": prompt_embeddings have sizes " + str(saved->sizes()) + ", expected " +
                                              str(encoder.table().sizes()) + " of adapter_config.json and the model");
@@ -348,6 +345,15 @@ void load_prompt(PretrainedModel& model, const std::string& name, const Tensor* 
 }
 
 }  // namespace adapter
+
+std::string peft_task(const PretrainedModel& model) {
+  const std::string name = model.class_name();
+  if (name.ends_with("ForSequenceClassification")) return "SEQ_CLS";
+  if (name.ends_with("ForTokenClassification")) return "TOKEN_CLS";
+  if (name.ends_with("ForQuestionAnswering")) return "QUESTION_ANS";
+  if (model.is_encoder_decoder() && model.can_generate()) return "SEQ_2_SEQ_LM";
+  return model.can_generate() ? "CAUSAL_LM" : "";
+}
 
 int64_t virtual_tokens(const PretrainedModel& model) {
   const adapter::PromptEncoders* encoders = adapter::encoders_of(model);

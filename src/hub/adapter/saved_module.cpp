@@ -8,9 +8,9 @@
 #include "calque/base/error.h"
 #include "calque/hub/adaptable.h"
 #include "calque/nn/functional.h"
-#include "calque/op/make.h"
 #include "calque/op/aten/indexing.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/make.h"
 
 namespace calque::adapter {
 
@@ -60,7 +60,8 @@ std::vector<std::string> WholeModule::adapters() const {
 
 void WholeModule::set_active(const std::vector<std::string>& names, bool trains) {
   active_ = one_of(names);
-  for (const auto& slot : copies_->module_slots()) adapter::set_requires_grad(*slot->module, trains && slot->name == active_);
+  for (const auto& slot : copies_->module_slots())
+    adapter::set_requires_grad(*slot->module, trains && slot->name == active_);
 }
 
 void WholeModule::delete_adapter(const std::string& name) {
@@ -126,7 +127,7 @@ class TokenRows final : public TunerLayer {
     const Tensor original = weight.detach().index_select(0, tensor(rows));
     (*rows_)[adapter] = rows;
     delta_->set(adapter, original.clone());
-    originals_->register_buffer(adapter, original.clone());
+    originals_->register_buffer(adapter, original.clone(), false);
   }
 
   Tensor merged_weight(const std::vector<std::string>& names) const {
@@ -136,7 +137,8 @@ class TokenRows final : public TunerLayer {
       if (!has_adapter(name)) continue;
       for (const int64_t row : rows(name))
         if (!taken.insert(row).second)
-          throw UserError("Token indices of adapter " + name + " are already defined and would result in undefined merging "
+          throw UserError("Token indices of adapter " + name +
+                          " are already defined and would result in undefined merging "
                           "behavior. Only disjunct token indices are currently supported.");
       weight = weight.index_copy(0, tensor(rows(name)), (*delta_)[name].to(weight.dtype()));
     }
@@ -179,8 +181,8 @@ class TokenRows final : public TunerLayer {
 };
 
 TokensModule::TokensModule(std::shared_ptr<Module> original, const TokensModule* tied)
-    : token_adapter_(child_module<Module>(
-          "token_adapter", std::make_shared<TokenRows>(std::move(original), tied ? &tied->rows() : nullptr))),
+    : token_adapter_(child_module<Module>("token_adapter",
+                                          std::make_shared<TokenRows>(std::move(original), tied ? &tied->rows() : nullptr))),
       tied_(tied != nullptr) {}
 
 TokenRows& TokensModule::rows() const { return static_cast<TokenRows&>(*token_adapter_.module()); }

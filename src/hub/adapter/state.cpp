@@ -22,6 +22,20 @@ void check_adapter(const PretrainedModel& model, const std::string& name) {
                     join(names, ", "));
 }
 
+void make_writable(PretrainedModel& model, const std::vector<Tensor>& parameters) {
+  std::set<const TensorImpl*> wanted;
+  for (const Tensor& t : parameters)
+    if (t.storage()->is_borrowed()) wanted.insert(&t.impl());
+  if (wanted.empty()) return;
+  std::map<const TensorImpl*, Tensor> copies;
+  model.convert_tensors([&](const Tensor& t) {
+    if (!wanted.contains(&t.impl()) || !t.storage()->is_borrowed()) return t;
+    Tensor& copy = copies[&t.impl()];
+    if (!copy.defined()) copy = t.detach().clone();
+    return copy;
+  });
+}
+
 namespace {
 
 // "lora_A.default.weight" is "lora_A.weight" in a file, and so "lora_embedding_A.default" is "lora_embedding_A". The lengths of
@@ -38,6 +52,7 @@ void add_container(std::vector<std::pair<std::string, std::string>>& out, const 
 // The table or head itself, where it is targeted: PEFT saves it then.
 void add_embeddings(PretrainedModel& model, const AdapterConfig& config, const StateDict& state,
                     std::vector<std::pair<std::string, std::string>>& out) {
+  if (config.is_prompt_learning()) return;
   const AdapterConfig::Names targets = config.names("target_modules");
   bool targeted = false;
   for (const char* name : {"embed_tokens", "lm_head"})
@@ -61,7 +76,6 @@ void add_embeddings(PretrainedModel& model, const AdapterConfig& config, const S
 std::vector<std::pair<std::string, std::string>> state_names(PretrainedModel& model, const std::string& adapter) {
   const AdapterConfig& config = adapter_config(model, adapter);
   std::vector<std::pair<std::string, std::string>> out;
-  if (config.is_prompt_learning()) return out;
   const StateDict state = model.state_dict();
   for (const auto& [path, layer] : tuner_layers(model))
     for (const auto& slot : layer->module_slots())
@@ -78,8 +92,7 @@ std::vector<std::pair<std::string, std::string>> state_names(PretrainedModel& mo
       if (const std::string name = path + ".base_layer.bias"; state.contains(name)) out.emplace_back(name, name);
   }
   for (const auto& [path, saved] : modules_of<SavedModule>(model))
-    for (const auto& [in_file, own] : saved->state_names(adapter))
-      out.emplace_back(path + "." + in_file, path + "." + own);
+    for (const auto& [in_file, own] : saved->state_names(adapter)) out.emplace_back(path + "." + in_file, path + "." + own);
   add_embeddings(model, config, state, out);
   return out;
 }
@@ -93,10 +106,9 @@ using adapter::TunerLayer;
 
 StateDict adapter_state_dict(PretrainedModel& model, const std::string& name) {
   check_adapter(model, name);
-  if (adapter_config(model, name).is_prompt_learning())
-    return StateDict{{"prompt_embeddings", adapter::prompt_to_save(model, name)}};
   const StateDict state = model.state_dict();
   StateDict out;
+  if (adapter_config(model, name).is_prompt_learning()) out.set("prompt_embeddings", adapter::prompt_to_save(model, name));
   for (const auto& [saved, own] : adapter::state_names(model, name)) out.set(saved, state.at(own));
   return out;
 }
@@ -200,6 +212,11 @@ void merge_adapters(PretrainedModel& model, const std::vector<std::string>& name
   check_mergeable(model);
   const std::vector<std::string> wanted = names.empty() ? active_adapters(model) : names;
   for (const std::string& name : wanted) check_adapter(model, name);
+  std::vector<Tensor> written;
+  for (const auto& [path, layer] : modules_of<TunerLayer>(model))
+    for (const auto& slot : layer->innermost().parameter_slots())
+      if (slot->tensor.defined()) written.push_back(slot->tensor);
+  adapter::make_writable(model, written);
   for (const auto& [path, layer] : adapter::tuner_layers(model)) layer->merge(wanted, safe);
   for (const auto& [path, saved] : modules_of<SavedModule>(model)) saved->merge(wanted, safe);
 }

@@ -119,7 +119,8 @@ std::vector<std::string> all_linear_names(PretrainedModel& model, const AdapterC
     if (auto* tuner = dynamic_cast<TunerLayer*>(module)) {  // what it holds is no layer of the model
       for (Module* inner : tuner->modules()) left_out.insert(inner);
       const Module& base = tuner->innermost();
-      if ((dynamic_cast<const Linear*>(&base) && get_output_embeddings(model) != &base) || is_conv1d(base)) out.push_back(name);
+      if ((dynamic_cast<const Linear*>(&base) && get_output_embeddings(model) != &base) || is_conv1d(base))
+        out.push_back(name);
     } else if (dynamic_cast<const Linear*>(module) || is_conv1d(*module)) {
       out.push_back(name);
     }

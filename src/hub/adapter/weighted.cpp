@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "calque/base/error.h"
-#include "calque/op/make.h"
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/joining.h"
+#include "calque/op/make.h"
 #include "hub/adapter/ia3_layer.h"
 #include "hub/adapter/inject.h"
 #include "hub/adapter/lora_layer.h"
@@ -83,7 +83,8 @@ void add_weighted_adapter(PretrainedModel& model, const std::vector<std::string>
   check_sum(model, names, weights, configs);
   const bool lora = configs[0].type() == AdapterType::lora;
   if (lora && combination_type != "linear" && combination_type != "cat")
-    throw UserError("add_weighted_adapter: the combination_type has to be \"linear\" or \"cat\", found \"" + combination_type + "\"" +
+    throw UserError("add_weighted_adapter: the combination_type has to be \"linear\" or \"cat\", found \"" +
+                    combination_type + "\"" +
                     (combination_type.ends_with("svd") ? "; Calque computes no singular values" : ""));
   const bool side_by_side = combination_type == "cat" && names.size() > 1;
   AdapterConfig config = configs[0];

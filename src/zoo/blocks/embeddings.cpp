@@ -6,9 +6,9 @@
 #include "calque/op/aten/arange.h"
 #include "calque/op/aten/cat.h"
 #include "calque/op/aten/comparison.h"
-#include "calque/op/aten/zeros.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 
