@@ -140,7 +140,7 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
     LayerOutputs outputs(*this, in);
     x = outputs.run_across<TrOCRDecoderLayer>(
         *layers, in, x, mask, eager,
-        {.probability = training() ? config().number("decoder_layerdrop") : 0, .keeps_state = true});
+        {.probability = config().number("decoder_layerdrop"), .keeps_state = true});
     return outputs.with_last(x);
   }
   Tensor positions(const ModelInputs& in, const Tensor& embeds, const SymInt& past) const {

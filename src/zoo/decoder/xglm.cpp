@@ -131,7 +131,7 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
     x = functional::dropout(x, config().number("dropout"), training());
     LayerOutputs outputs(*this, in);
     x = outputs.run_across<XGLMDecoderLayer>(*layers, in, x, mask, eager,
-                                             {.probability = training() ? config().number("layerdrop") : 0});
+                                             {.probability = config().number("layerdrop")});
     return outputs.with_last(layer_norm(x));
   }
 
