@@ -93,13 +93,29 @@ def time_slice(call, limit_ns):
 
 class Worker:
     def __init__(self, program, threads, clock):
-        self.process = subprocess.Popen([program, clock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**os.environ, "CALQUE_NUM_THREADS": str(threads)})
+        self.command = [program, clock]
+        self.environment = {**os.environ, "CALQUE_NUM_THREADS": str(threads)}
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
+
+    def answer(self, line):
+        self.tell(line)
+        return self.process.stdout.readline().strip()
+
+    def knows(self, spec):
+        """Begins a row, unless the program is older than the row: then it has ended, and starts anew."""
+        answer = self.answer(json.dumps(spec))
+        known = answer and not answer.startswith("error")
+        if not known:
+            self.process.kill()
+            self.process.wait()
+            self.start()
+        return known
 
     def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
+        answer = self.answer(line)
         if not answer or answer.startswith("error"):
             sys.exit(f"bench_ops: {answer or 'the worker died'}")
         return answer
@@ -146,8 +162,9 @@ def result(spec, times):
 
 def compare(worker, before, spec, rounds, slice_ns):
     """The same row in another build of Calque."""
-    for w in (worker, before):
-        w.ask(json.dumps(spec))
+    if not before.knows(spec):
+        return None
+    worker.ask(json.dumps(spec))
     times = take_turns([worker.time_slice, before.time_slice], rounds, slice_ns, 0.001)
     for w in (worker, before):
         w.tell("done")
@@ -200,6 +217,9 @@ def main():
             continue
         rounds = args.rounds, int(args.slice_ms * 1e6)
         r = compare(worker, before, spec, *rounds) if before else measure(worker, spec, *rounds)
+        if r is None:
+            print(f"{spec['group']:14}{spec['label']:38}   not in the older build", flush=True)
+            continue
         results.append(r)
         mark = "  below" if r["high"] < 0.97 else ""
         print(f"{r['group']:14}{r['row']:38}{r['calque_us']:12.2f}{r['pytorch_us']:12.2f}{r['ratio']:8.2f}   {r['low']:.2f} .. {r['high']:.2f}{mark}", flush=True)

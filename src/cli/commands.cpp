@@ -108,9 +108,10 @@ void add_save(CLI::App& app) {
 }
 
 // What export and compile make a program of.
-void add_source(CLI::App& command, ExportCommandOptions& o) {
+// `name`: of the argument; a command with an option --model calls it otherwise, as newer releases of CLI11 ask.
+void add_source(CLI::App& command, ExportCommandOptions& o, const char* name) {
   command.group(capture_group);
-  command.add_option("model", o.model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+  command.add_option(name, o.model, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
       ->required();
   command.add_option("--inputs", o.inputs, "a .safetensors file with example inputs by argument name");
   command
@@ -128,7 +129,7 @@ void add_compile(CLI::App& app) {
   auto o = std::make_shared<CompileCommandOptions>();
   CLI::App* command = app.add_subcommand(
       "compile", "A program with the packed weights of its plan beside it: its first call is as fast as the others");
-  add_source(*command, *o);
+  add_source(*command, *o, "path");
   command->add_option("-o,--output", o->output, "the .pt2 file to write; PyTorch opens it too")->required();
   command->add_option("--model", o->program, "which of several programs in an archive");
   add_json(command, o->json, "for programs to read: nodes, tensors, bytes, inputs, which sizes may vary, packed weights");
@@ -151,7 +152,7 @@ void add_export(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "export",
       "A .pt2 program of a model folder, of a built-in example, or of another program with other sizes or decomposed");
-  add_source(*command, *o);
+  add_source(*command, *o, "model");
   command->add_option("-o,--output", o->output, "the .pt2 file to write; - is standard output")->required();
   command->add_flag("--cache", o->cache,
                     "of a model folder: keys and values among the outputs, where the config asks for them");
@@ -237,7 +238,7 @@ void add_trace(CLI::App& app) {
 }
 
 void add_workload(CLI::App* command, WorkloadOptions& o) {
-  command->add_option("model", o.path, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
+  command->add_option("path", o.path, "a model folder or tiny-lm, an example's name (calque trace --list), or a .pt2 file")
       ->required();
   command->add_option(
       "--inputs", o.inputs,

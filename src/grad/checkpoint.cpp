@@ -145,10 +145,7 @@ class Collect final : public SavedTensorHooks {
     if (number < frame_.kept.size()) {
       check(number, t);
       frame_.again[number] = t.detach();
-      if (frame_.options.early_stop && count_ == frame_.kept.size()) {
-        frame_.again[number] = t.detach();
-        throw Enough();
-      }
+      if (frame_.options.early_stop && count_ == frame_.kept.size()) throw Enough();
     } else {
       differs(std::to_string(frame_.kept.size()), "more");
     }
@@ -233,29 +230,21 @@ TensorVector checkpoint_sequential(const std::vector<CheckpointedFunction>& func
   if (segments == 0 || segments > functions.size())
     throw UserError("checkpoint_sequential: " + std::to_string(functions.size()) + " functions cannot be " +
                     std::to_string(segments) + " parts");
-  const auto run = [&functions](size_t first, size_t end) {
-    return [&functions, first, end](const TensorVector& x) {
+  // A part is run again later: it has its functions itself.
+  const auto part = [&](size_t first, size_t end) -> CheckpointedFunction {
+    const auto at = [&](size_t i) { return functions.begin() + static_cast<std::ptrdiff_t>(i); };
+    return [own = std::vector<CheckpointedFunction>(at(first), at(end))](const TensorVector& x) {
       TensorVector values = x;
-      for (size_t i = first; i < end; ++i) values = functions[i](values);
+      for (const CheckpointedFunction& f : own) values = f(values);
       return values;
     };
   };
   const size_t length = functions.size() / segments;
   TensorVector values = inputs;
   size_t first = 0;
-  for (size_t i = 0; i + 1 < segments; ++i, first += length) {
-    // What is computed again later may not hold the list of the caller.
-    std::vector<CheckpointedFunction> part(functions.begin() + static_cast<std::ptrdiff_t>(first),
-                                           functions.begin() + static_cast<std::ptrdiff_t>(first + length));
-    values = checkpoint(
-        [part](const TensorVector& x) {
-          TensorVector out = x;
-          for (const CheckpointedFunction& f : part) out = f(out);
-          return out;
-        },
-        values, options);
-  }
-  return run(first, functions.size())(values);
+  for (size_t i = 0; i + 1 < segments; ++i, first += length)
+    values = checkpoint(part(first, first + length), values, options);
+  return part(first, functions.size())(values);
 }
 
 }  // namespace calque

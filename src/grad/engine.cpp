@@ -12,11 +12,6 @@
 namespace calque {
 namespace {
 
-std::string line_of(const GradNode& node) {
-  if (node.site.where.line() == 0) return "";
-  return std::string(" called at ") + node.site.where.file_name() + ":" + std::to_string(node.site.where.line());
-}
-
 bool equal_sizes(SymIntList a, SymIntList b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -50,7 +45,7 @@ Tensor fitted(const Tensor& given, const Meta& wanted, const GradNode& from, siz
   if (!given.defined() || wanted.undefined) return given;
   Tensor g = given;
   const auto fail = [&](const std::string& what) {
-    throw UserError(from.name() + line_of(from) + " returned an invalid gradient at index " + std::to_string(i) + ": " +
+    throw UserError(from.name() + line_of(from.site) + " returned an invalid gradient at index " + std::to_string(i) + ": " +
                     what);
   };
   if (!equal_sizes(g.sym_sizes(), wanted.sizes)) {
@@ -248,18 +243,19 @@ class Pass {
   void check_nan(const GradNode& node, const TensorVector& given) const {
     for (size_t i = 0; i < given.size(); ++i)
       if (given[i].defined() && !given[i].is_fake() && given[i].isnan().any().item<bool>())
-        throw UserError(node.name() + line_of(node) + " returned nan values in its " + std::to_string(i) + "th output");
+        throw UserError(node.name() + line_of(node.site) + " returned nan values in its " + std::to_string(i) + "th output");
   }
 
   TensorVector apply(GradNode& node, TensorVector grads, const std::vector<bool>& wanted) {
-    const int anomaly = thread_context().detect_anomaly;
-    if (anomaly == 0) return node.apply(std::move(grads), wanted);
+    using Anomaly = ThreadSwitches::Anomaly;
+    const Anomaly anomaly = thread_context().detect_anomaly;
+    if (anomaly == Anomaly::off) return node.apply(std::move(grads), wanted);
     try {
       TensorVector given = node.apply(std::move(grads), wanted);
-      if (anomaly == 2) check_nan(node, given);
+      if (anomaly == Anomaly::nan_too) check_nan(node, given);
       return given;
     } catch (UserError& e) {
-      if (node.site.where.line() != 0) e.set_context("the gradient of " + node.name() + line_of(node));
+      if (node.site.where.line() != 0) e.set_context("the gradient of " + node.name() + line_of(node.site));
       throw;
     }
   }
@@ -312,8 +308,6 @@ class Pass {
   TensorVector captured_;
 };
 
-Tensor ones_for(const Tensor& output) { return ones_like(output); }
-
 // The gradients that a pass starts with.
 TensorVector first_gradients(const char* function, const TensorVector& outputs, const TensorVector& given) {
   if (!given.empty() && given.size() != outputs.size())
@@ -343,7 +337,7 @@ TensorVector first_gradients(const char* function, const TensorVector& outputs, 
     if (!is_floating(output.dtype()))
       throw UserError("grad can be implicitly created only for real scalar outputs but got " +
                       std::string(name(output.dtype())));
-    out.push_back(ones_for(output));
+    out.push_back(ones_like(output));
   }
   return out;
 }

@@ -24,10 +24,7 @@ class FunctionNode final : public GradNode {
   }
 
   TensorVector apply(TensorVector grads, const std::vector<bool>&) override {
-    if (released_)
-      throw UserError(
-          "Trying to backward through the graph a second time: what " + name() +
-          " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
+    if (released_) refuse_second_pass(*this);
     if (function_->materialize_)
       for (size_t i = 0; i < grads.size(); ++i)
         if (!grads[i].defined() && !results[i].undefined) {

@@ -54,10 +54,7 @@ class CopySlices final : public GradNode {
   TensorVector apply(TensorVector grads, const std::vector<bool>& wanted) override {
     TensorVector out(next.size());
     if (!grads[0].defined()) return out;
-    if (!call_)
-      throw UserError(
-          "Trying to backward through the graph a second time: what CopySlices kept has been freed by the first "
-          "pass. Say retain_graph where you call backward or grad the first time");
+    if (!call_) refuse_second_pass(*this);
     const Tensor whole = grads[0].new_empty_strided(base_.sizes, base_.strides);
     whole.copy_(grads[0]);
     const Tensor slice = whole.as_strided(view_.sizes, view_.strides, view_offset_ - base_offset_);
@@ -98,6 +95,7 @@ void mark_view(const Tensor& view, const Tensor& of, ViewKind kind) {
   TensorImpl& impl = view.impl();
   TensorImpl& from = of.impl();
   impl.base = from.base ? from.base : Ref<TensorImpl>::share(&from);
+  impl.has_base = true;
   impl.view_kind = from.view_kind == ViewKind::plain ? kind : from.view_kind;
   impl.view_version = impl.storage->version();
   impl.is_view = true;

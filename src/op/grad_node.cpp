@@ -15,6 +15,16 @@ GradNode::GradNode(uint64_t sequence) : sequence(sequence), site(call_site()) {}
 
 uint64_t GradNode::next_sequence() { return thread_context().grad_nodes++; }
 
+std::string line_of(const CallSite& site) {
+  if (site.where.line() == 0) return "";
+  return std::string(" called at ") + site.where.file_name() + ":" + std::to_string(site.where.line());
+}
+
+void refuse_second_pass(const GradNode& node) {
+  throw UserError("Trying to backward through the graph a second time: what " + node.name() + line_of(node.site) +
+                  " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
+}
+
 GradHooks& GradNode::hooks() { return *shared_hooks(); }
 
 const std::shared_ptr<GradHooks>& GradNode::shared_hooks() {
@@ -161,11 +171,6 @@ Tensor bare(const Tensor& t) {
   to.is_view = from.is_view;
   to.extra = extra_for_copy(from);
   return out;
-}
-
-std::string line_of(const CallSite& site) {
-  if (site.where.line() == 0) return "";
-  return std::string(" at ") + site.where.file_name() + ":" + std::to_string(site.where.line());
 }
 
 }  // namespace
@@ -346,10 +351,7 @@ TensorVector OperatorNode::apply(TensorVector grads, const std::vector<bool>& wa
       return std::any_of(wanted.begin() + a.edge, wanted.begin() + a.edge + a.edges, [](bool w) { return w; });
     };
     if (std::none_of(formula.of.begin(), formula.of.end(), is_wanted)) continue;
-    if (released_ && (formula.kept_arguments | formula.kept_results) != 0)
-      throw UserError(
-          "Trying to backward through the graph a second time: what " + name() + line_of(site) +
-          " kept has been freed by the first pass. Say retain_graph where you call backward or grad the first time");
+    if (released_ && (formula.kept_arguments | formula.kept_results) != 0) refuse_second_pass(*this);
     TensorVector given = formula.one ? TensorVector{formula.one(call)} : formula.several(call);
     size_t at = 0;
     for (const uint8_t place : formula.of) {

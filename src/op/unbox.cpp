@@ -8,7 +8,7 @@ namespace {
 template <class T>
 bool is_symbolic_at(const void* at) {
   static_assert(may_be_symbolic<std::remove_cvref_t<T>>);
-  return op_detail::is_special(argument_at<T>(at));
+  return op_detail::is_marked(argument_at<T>(at));
 }
 
 template <class List>

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "calque/grad/autograd.h"
@@ -298,6 +302,30 @@ TEST(Hooks, results_may_retain_their_gradient) {
   retain_grad(y);
   backward(y * y);
   EXPECT_THAT(values_of(grad_of(y)), ElementsAre(32));
+}
+
+TEST(Hooks, kept_tensors_wait_in_files) {
+  const auto folder = std::filesystem::temp_directory_path() / ("calque-kept-" + std::to_string(getpid()));
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  };
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor w = leaf({10, 20});
+  Tensor y;
+  {
+    const SavedTensorHooksScope scope(save_on_disk(folder.string()));
+    const Tensor across = x.view({2, 2}).t();  // kept with its strides
+    y = (across * across * w.expand({2, 2})).sum();
+  }
+  EXPECT_EQ(files(), 4);  // both factors of both products
+  backward(y, {.retain_graph = true});
+  EXPECT_THAT(values_of(grad_of(x)), ElementsAre(20, 40, 120, 160));
+  EXPECT_THAT(values_of(grad_of(w)), ElementsAre(1 + 4, 9 + 16));
+  EXPECT_EQ(files(), 4);
+  backward(y);
+  EXPECT_THAT(values_of(grad_of(x)), ElementsAre(40, 80, 240, 320));
+  EXPECT_EQ(files(), 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Hooks, of_kept_tensors_pack_and_unpack) {

@@ -51,7 +51,8 @@ struct AutocastSetting {
 struct ThreadSwitches {
   // op/autograd.h
   bool below_autograd = false;  // what is called now is not recorded for a backward pass, or has been
-  int detect_anomaly = 0;       // 1: a pass that fails names the line of the call, 2: and NaN is a failure
+  enum class Anomaly : uint8_t { off, named, nan_too };
+  Anomaly detect_anomaly = Anomaly::off;  // a pass that fails names the line of the call; NaN is a failure, too
 
   // op/mode.h
   int active_modes = 0;                 // modes that a call would meet now

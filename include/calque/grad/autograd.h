@@ -92,7 +92,8 @@ std::shared_ptr<SavedTensorHooks> save_on_disk(const std::string& folder);
 // While it lives, a pass that fails names the line whose gradient failed, and a gradient that is NaN is an error.
 class DetectAnomaly : ContextScope<&ThreadContext::detect_anomaly> {
  public:
-  explicit DetectAnomaly(bool check_nan = true) : ContextScope(check_nan ? 2 : 1) {}
+  explicit DetectAnomaly(bool check_nan = true)
+      : ContextScope(check_nan ? ThreadSwitches::Anomaly::nan_too : ThreadSwitches::Anomaly::named) {}
 };
 
 // ---- functions with a gradient of the user's ------------------------------------------------------------------------

@@ -88,6 +88,10 @@ class GradNode {
   std::shared_ptr<GradHooks> hooks_;
 };
 
+std::string line_of(const CallSite& site);  // " called at FILE:LINE"; nothing where the line is not known
+// The error of a pass that comes by when what the node kept is gone.
+[[noreturn]] void refuse_second_pass(const GradNode& node);
+
 // Takes what nodes keep and gives it back when it is needed: on disk, say, or computed again.
 class SavedTensorHooks {
  public:

@@ -55,13 +55,14 @@ void write_result(const Tensor& result, const Tensor& target);  // casts and cop
 // Adds the operator's name and the call's arguments to an error that leaves it.
 void explain(UserError& e, const Operator& op, const Values& args);
 
+// Might the argument be for somebody else than the kernel? CallByAddress::is_for_dispatch says whether it is.
 template <class T>
-bool is_special(const T& x) {
+bool is_marked(const T& x) {
   if constexpr (std::is_same_v<T, Tensor>)
-    return x.defined() && x.impl().special;
+    return x.defined() && x.impl().is_marked();
   else if constexpr (std::is_same_v<T, TensorList>) {
     for (const Tensor& t : x)
-      if (t.defined() && t.impl().special) return true;
+      if (t.defined() && t.impl().is_marked()) return true;
     return false;
   } else if constexpr (std::is_same_v<T, SymInt>)
     return x.is_symbolic();
@@ -73,20 +74,8 @@ bool is_special(const T& x) {
     return false;
   } else if constexpr (std::is_same_v<T, std::optional<SymInt>> || std::is_same_v<T, std::optional<SymIntList>> ||
                        std::is_same_v<T, std::optional<Scalar>>)
-    return x && is_special(*x);
+    return x && is_marked(*x);
   else
-    return false;
-}
-
-template <class T>
-bool wants_grad(const T& x) {
-  if constexpr (std::is_same_v<T, Tensor>)
-    return x.defined() && x.impl().wants_grad();
-  else if constexpr (std::is_same_v<T, TensorList>) {
-    for (const Tensor& t : x)
-      if (t.defined() && t.impl().wants_grad()) return true;
-    return false;
-  } else
     return false;
 }
 
@@ -449,8 +438,8 @@ R typed_call(const Operator& op, const CallSite& site, A... args) {
   const CallByAddress by_address{ArgumentTypes<A...>::list, at};
   const Operator& called = op.called();
   const auto eager = op_detail::cast<R (*)(const Operator&, A...)>(called.eager());
-  if (eager && !modes_active() && !(op_detail::is_special<std::remove_cvref_t<A>>(args) || ... || false) &&
-      !(records_gradients() && (op_detail::wants_grad<std::remove_cvref_t<A>>(args) || ... || false))) [[likely]] {
+  if (eager && !modes_active() &&
+      (!(op_detail::is_marked<std::remove_cvref_t<A>>(args) || ... || false) || !by_address.is_for_dispatch())) [[likely]] {
     try {
       return eager(called, args...);
     } catch (UserError& e) {

@@ -70,22 +70,26 @@ class TensorImpl {
   Ref<Storage> storage;
   DType dtype;
   Device device;
+  // Read together before each call (is_marked), so they are one byte.
+  bool special : 1 = false;  // no kernel may answer: fake, meta or a proxy
+  bool requires_grad : 1 = false;
+  bool has_base : 1 = false;
   bool symbolic = false;  // some size, stride or offset is symbolic
-  bool special = false;   // no kernel may answer: fake, meta or a proxy
   bool opaque = false;    // a proxy of which nothing is known, not even its dtype; `extra` says whose
-  bool requires_grad = false;
   bool is_leaf = true;
   bool wrapped_number = false;  // made from a Python-like number: weak in promotion
   bool is_view = false;
   ViewKind view_kind = ViewKind::plain;
   uint32_t view_version = 0;  // the storage's when `history` last said where this view comes from
-  Ref<TensorImpl> base;       // of a view that an operator made: the tensor that is none
+  Ref<TensorImpl> base;       // of a view that an operator made (has_base): the tensor that is none
   std::unique_ptr<TensorHistory> history;
   std::shared_ptr<ShapeEnv> env;  // keeps symbolic sizes alive
   std::shared_ptr<TensorExtra> extra;
 
   // A view of a tensor that wants a gradient wants one, also when it was made before.
-  bool wants_grad() const { return requires_grad || (base && base->requires_grad); }
+  bool wants_grad() const { return requires_grad || (has_base && base->requires_grad); }
+  // Might somebody else than the kernel want to see a call with it?
+  bool is_marked() const { return special || requires_grad || has_base; }
 
  private:
   template <class>
