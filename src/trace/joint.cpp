@@ -65,7 +65,8 @@ struct FunctionalRun {
   }
 
   bool shares_memory(const Value& output) const {
-    return output.is_tensor() && output.to_tensor().defined() && std::any_of(primals.begin(), primals.end(), [&](const Value& p) {
+    return output.is_tensor() && output.to_tensor().defined() &&
+           std::any_of(primals.begin(), primals.end(), [&](const Value& p) {
              return p.is_tensor() && p.to_tensor().defined() &&
                     p.to_tensor().storage().get() == output.to_tensor().storage().get();
            });
@@ -176,8 +177,8 @@ JointGraph trace_joint(const std::function<Value(const Values&)>& function, cons
     auto info = std::make_shared<PyTreeInfo>();
     info->orig_args = trace.names;
     info->in_spec = traced.in_spec;
-    info->out_spec = TreeSpec::tuple({TreeSpec::tuple(std::vector<TreeSpec>(out.num_forward)),
-                                      TreeSpec::tuple(std::vector<TreeSpec>(out.num_primals))});
+    info->out_spec = TreeSpec::tuple(
+        {TreeSpec::tuple(std::vector<TreeSpec>(out.num_forward)), TreeSpec::tuple(std::vector<TreeSpec>(out.num_primals))});
     graph.set_pytree_info(std::move(info));
   }
   return out;
@@ -192,9 +193,10 @@ std::shared_ptr<GraphModule> aot_export_joint_simple(const std::function<Value(c
   JointGraph joint =
       trace_joint(function, args, {.decompositions = options.decompositions, .backward = options.trace_joint});
   if (!joint.written.empty())
-    throw UserError(fmt::format("aot_export_joint_simple does not support input mutations: the function writes argument {}; "
-                                "return the new value instead",
-                                joint.written.front()));
+    throw UserError(
+        fmt::format("aot_export_joint_simple does not support input mutations: the function writes argument {}; "
+                    "return the new value instead",
+                    joint.written.front()));
   if (!joint.aliases.empty())
     throw UserError(
         fmt::format("aot_export_joint_simple does not support outputs that alias inputs, as output {} does; clone() it",

@@ -6,7 +6,6 @@
 #include "calque/grad/autograd.h"
 #include "calque/graph/interpreter.h"
 #include "calque/nn/functional.h"
-#include "calque/op/aten/joining.h"
 #include "calque/op/aten/random.h"
 #include "export/export_support.h"
 
@@ -75,11 +74,17 @@ TEST(ForwardBackward, says_why_there_is_no_backward_pass) {
               HasSubstr("the loss (output 0) depends on nothing that wants a gradient"));
   EXPECT_THAT(error([](const Tensor& t) { return t.sum(); }, {x}, 1),
               HasSubstr("output 1 is to be the loss, and the program has 1 outputs"));
-  EXPECT_THAT(error([](const Tensor& t) { return std::tuple<Tensor, Tensor>{t.sum(), t * 2}; }, {x}),
+  EXPECT_THAT(error(
+                  [](const Tensor& t) {
+                    return std::tuple<Tensor, Tensor>{t.sum(), t * 2};
+                  },
+                  {x}),
               HasSubstr("output 1 requires gradients and is not the loss"));
   Regression unused;
   unused.register_parameter("spare", rand({2}));
-  EXPECT_THAT(error_of([&] { export_program(unused, {rand({5, 3}), rand({5, 2})}).forward_backward(); }),
+  EXPECT_THAT(error_of([&] {
+                export_program(unused, {rand({5, 3}), rand({5, 2})}).forward_backward();
+              }),
               HasSubstr("spare wants a gradient and the loss does not depend on it"));
 }
 

@@ -103,13 +103,19 @@ def outputs_of_calque(text):
     return out
 
 
-def code(text, detaches=True):
-    """The lines of printed code. Without detaches: aot_export_module traces twice, and each trace adds some."""
-    while not detaches:
+def code(text, once=True):
+    """The lines of printed code. aot_export_module traces twice: what the second trace adds, detaches and results that nobody uses, is
+    left out of both."""
+    while not once:
         m = re.search(r"^ *(\w+) = torch\.ops\.aten\.detach\.default\((\w+)\).*\n", text, re.M)
         if not m:
             break
-        text = re.sub(rf"\b{m.group(1)}\b(?! = torch)", m.group(2), text.replace(m.group(0), ""))
+        text = re.sub(rf"(?<![\w.]){m.group(1)}\b(?! = torch)", m.group(2), text.replace(m.group(0), ""))
+    if not once:
+        text = "\n".join(line.split(";")[0] for line in text.split("\n"))
+        for line, name in re.findall(r"^( *(\w+) = \w+\[\d+\]\n)", text, re.M):
+            if len(re.findall(rf"(?<![\w.]){name}\b", text)) == 1:
+                text = text.replace(line, "")
     return export_driver.normal(text)
 
 

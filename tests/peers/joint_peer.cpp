@@ -36,8 +36,9 @@ struct Flat {
   Value operator()(const Values& given) const {
     StateDict state;
     for (size_t i = 0; i < names.size(); ++i) state.set(names[i], given[i].to_tensor());
-    const Value out = functional_call(
-        *module, state, Values(given.begin() + static_cast<std::ptrdiff_t>(names.size()), given.end()), {}, {.tie_weights = false});
+    const Value out =
+        functional_call(*module, state, Values(given.begin() + static_cast<std::ptrdiff_t>(names.size()), given.end()), {},
+                        {.tie_weights = false});
     return tuple(tree_leaves(out));
   }
   std::shared_ptr<GraphModule> module;

@@ -26,7 +26,7 @@ Value scaled(const Values& args) {
   return tuple({x * x * Scalar(args[1].to_int()), 3, Value()});
 }
 
-TEST(AotExportJointSimple, prints_as_PyTorch_does) {
+TEST(AotExportJointSimple, prints_as_pytorch_does) {
   const Tensor w = rand({5, 4}).set_requires_grad();
   EXPECT_EQ(aot_export_joint_simple(scaled, {w, 3})->code(),
             R"(
@@ -65,8 +65,7 @@ TEST(AotExportJointSimple, computes_what_an_eager_pass_does) {
   const Values both = joint->call({list({x.detach(), w.detach()}), list({a, b})}).to_items();
   const Values got = both[0].to_items(), back = both[1].to_items();
   const Values outputs = f({x, w}).to_items();
-  const TensorVector gradients =
-      grad({outputs[0].to_tensor(), outputs[2].to_tensor()}, {x, w}, {.grad_outputs = {a, b}});
+  const TensorVector gradients = grad({outputs[0].to_tensor(), outputs[2].to_tensor()}, {x, w}, {.grad_outputs = {a, b}});
   ASSERT_EQ(got.size(), 3u);
   ASSERT_EQ(back.size(), 2u);
   EXPECT_TRUE(allclose(got[0].to_tensor(), outputs[0].to_tensor().detach()));
@@ -79,9 +78,18 @@ TEST(AotExportJointSimple, refuses_what_needs_another_calling_convention) {
   const auto error = [&](const std::function<Value(const Values&)>& f, const Values& args) {
     return error_of([&] { aot_export_joint_simple(f, args, {.trace_joint = false}); });
   };
-  EXPECT_THAT(error([](const Values& v) -> Value { v[0].to_tensor().add_(1); return tuple({v[0].to_tensor() * 2}); }, {x.detach()}),
+  EXPECT_THAT(error(
+                  [](const Values& v) -> Value {
+                    v[0].to_tensor().add_(1);
+                    return tuple({v[0].to_tensor() * 2});
+                  },
+                  {x.detach()}),
               HasSubstr("does not support input mutations: the function writes argument 0"));
-  EXPECT_THAT(error([](const Values& v) -> Value { return tuple({v[0].to_tensor().view({1, 3})}); }, {x}),
+  EXPECT_THAT(error(
+                  [](const Values& v) -> Value {
+                    return tuple({v[0].to_tensor().view({1, 3})});
+                  },
+                  {x}),
               HasSubstr("does not support outputs that alias inputs, as output 0 does"));
   EXPECT_THAT(error([](const Values& v) -> Value { return v[0].to_tensor() + 1; }, {x}),
               HasSubstr("requires outputs to be a single list or tuple"));

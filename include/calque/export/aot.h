@@ -9,7 +9,7 @@
 namespace calque {
 
 struct AotModuleOptions {
-  bool trace_joint = false;                     // with the backward pass of a loss that the module returns, ...
+  bool trace_joint = false;                      // with the backward pass of a loss that the module returns, ...
   std::optional<size_t> output_loss_index = {};  // ... which is its output of that number
   const DecompositionTable* decompositions = nullptr;
   Kwargs kwargs = {};

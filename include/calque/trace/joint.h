@@ -17,8 +17,9 @@ namespace calque {
 
 struct JointOptions {
   const DecompositionTable* decompositions = nullptr;
-  bool backward = true;            // false: the function alone
-  std::optional<size_t> loss = {};  // the output whose gradients are meant; none: outputs that want a gradient have a tangent each
+  bool backward = true;  // false: the function alone
+  std::optional<size_t> loss =
+      {};  // the output whose gradients are meant; none: outputs that want a gradient have a tangent each
 };
 
 // Placeholders are the primals, then the tangents. The graph gives, in this order: the new values of primals that the function
@@ -28,7 +29,7 @@ struct JointGraph {
   std::shared_ptr<GraphModule> module;
   std::shared_ptr<FakeMode> fake;
   size_t num_primals = 0;
-  size_t num_forward = 0;            // outputs before the gradients
+  size_t num_forward = 0;             // outputs before the gradients
   std::vector<size_t> tangents = {};  // outputs that have one, by position among the forward's
   std::vector<size_t> written = {};   // primals that the function writes
   std::vector<size_t> aliases = {};   // outputs of the function that share memory with a primal

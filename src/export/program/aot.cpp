@@ -12,23 +12,25 @@ namespace {
 
 void check_loss(const Values& outputs, size_t index) {
   if (index >= outputs.size() || !outputs[index].is_tensor())
-    throw UserError(fmt::format("aot_export_module: output {} is to be the loss, and the module gives {} outputs, of which that is "
-                                "no tensor; say another output_loss_index",
-                                index, outputs.size()));
+    throw UserError(
+        fmt::format("aot_export_module: output {} is to be the loss, and the module gives {} outputs, of which that is "
+                    "no tensor; say another output_loss_index",
+                    index, outputs.size()));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (i != index && outputs[i].is_tensor() && outputs[i].to_tensor().requires_grad())
-      throw UserError(
-          fmt::format("aot_export_module: found an output of the forward that requires gradients, that was not the scalar loss. "
-                      "The output at index {} is the loss, and the output at index {} requires gradients; return it detached",
-                      index, i));
+      throw UserError(fmt::format(
+          "aot_export_module: found an output of the forward that requires gradients, that was not the scalar loss. "
+          "The output at index {} is the loss, and the output at index {} requires gradients; return it detached",
+          index, i));
   const Tensor& loss = outputs[index].to_tensor();
   if (!loss.requires_grad())
     throw UserError(fmt::format(
         "aot_export_module: the output at index {} was marked as the loss, but it does not require gradients", index));
   if (!guard_or(loss.sym_numel() == 1, false))
-    throw UserError(fmt::format("aot_export_module: the output marked as the loss (at index {}) must be a scalar, but it has "
-                                "sizes {}; reduce it with sum() or mean()",
-                                index, str(loss.sym_sizes())));
+    throw UserError(
+        fmt::format("aot_export_module: the output marked as the loss (at index {}) must be a scalar, but it has "
+                    "sizes {}; reduce it with sum() or mean()",
+                    index, str(loss.sym_sizes())));
 }
 
 OutputKind written_kind(InputKind kind) {
@@ -77,7 +79,8 @@ AotModule aot_export_module(Module& module, const Values& args, const AotModuleO
   const std::vector<Node*> inputs = joint.module->graph().placeholders();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool is_state = i < state.size();
-    InputSpec spec{is_state ? state[i].kind : InputKind::user_input, argument_spec(*inputs[i]), is_state ? state[i].path : ""};
+    InputSpec spec{is_state ? state[i].kind : InputKind::user_input, argument_spec(*inputs[i]),
+                   is_state ? state[i].path : ""};
     if (is_state && state[i].kind == InputKind::buffer) spec.persistent = state[i].persistent;
     out.signature.input_specs.push_back(std::move(spec));
   }
@@ -89,18 +92,18 @@ AotModule aot_export_module(Module& module, const Values& args, const AotModuleO
         {written_kind(of.kind), argument_spec(results.at(next++)), of.target.empty() ? of.arg.name : of.target});
   }
   for (size_t i = 0; next < joint.num_forward; ++i)
-    out.signature.output_specs.push_back({options.trace_joint && options.output_loss_index == i ? OutputKind::loss_output
-                                                                                                 : OutputKind::user_output,
-                                          argument_spec(results.at(next++))});
+    out.signature.output_specs.push_back(
+        {options.trace_joint && options.output_loss_index == i ? OutputKind::loss_output : OutputKind::user_output,
+         argument_spec(results.at(next++))});
   for (size_t i = 0; next < results.size(); ++i) {
     if (!primals[i].is_tensor() || !primals[i].to_tensor().requires_grad()) continue;
     const InputSpec& of = out.signature.input_specs[i];
     if (results[next].is_none())
       throw UserError("aot_export_module: " + (of.target.empty() ? of.arg.name : of.target) +
                       " wants a gradient and the loss does not depend on it; say set_requires_grad(false) of it");
-    out.signature.output_specs.push_back({of.kind == InputKind::user_input ? OutputKind::gradient_to_user_input
-                                                                            : OutputKind::gradient_to_parameter,
-                                          argument_spec(results.at(next++)), of.target.empty() ? of.arg.name : of.target});
+    out.signature.output_specs.push_back(
+        {of.kind == InputKind::user_input ? OutputKind::gradient_to_user_input : OutputKind::gradient_to_parameter,
+         argument_spec(results.at(next++)), of.target.empty() ? of.arg.name : of.target});
   }
   return out;
 }
