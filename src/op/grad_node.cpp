@@ -175,6 +175,12 @@ Tensor bare(const Tensor& t) {
 
 }  // namespace
 
+Tensor with_same_history(const Tensor& t) {
+  Tensor out = bare(t);
+  if (const GradEdge edge = gradient_edge(t)) set_history(out, edge.node, edge.input);
+  return out;
+}
+
 // The same under a trace, which has a call for it, as PyTorch's traces do.
 static Tensor without_history(const Tensor& t) { return modes_active() ? t.detach() : bare(t); }
 

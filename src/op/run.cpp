@@ -232,7 +232,17 @@ Tensor copy_to(const Tensor& result, const Tensor& target) {
 
 Tensor write_result_in_place(const Operator& op, Arguments at, bool) {
   const Tensor& self = tensor_at(at, 0);
-  const Tensor result = call_base(*op.base(), at);
+  const ArgumentList& arguments = op.base()->calls().arguments;
+  Tensor read;  // what is recorded keeps this instead of self
+  std::vector<const void*> seen;
+  if (!modes_active() && records_gradients() &&
+      any_tensor(arguments, at, [](const Tensor& t) { return t.impl().wants_grad(); })) {
+    read = with_same_history(self);
+    seen.assign(at, at + arguments.count);
+    for (uint64_t left = arguments.tensors; left != 0; left &= left - 1)
+      if (const auto i = static_cast<size_t>(std::countr_zero(left)); tensor_at(at, i).is_same(self)) seen[i] = &read;
+  }
+  const Tensor result = call_base(*op.base(), seen.empty() ? at : seen.data());
   check_in_place(op, result.meta(), self);
   return copy_to(result, self);
 }

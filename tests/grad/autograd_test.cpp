@@ -362,6 +362,17 @@ struct Cube : GradFunction {
   }
 };
 
+TEST(Functions, go_with_a_tensor_that_was_written_with_what_it_gave) {
+  const auto function = std::make_shared<Cube>();
+  const auto write = [&](std::shared_ptr<Cube> f) {
+    const Tensor y = apply_function(f, {leaf({1, 2})})[0];
+    y.true_divide_(leaf({3, 4}));  // keeps y, which is then what was made of it
+    y.view({2, 1}).true_divide_(leaf({5}));
+  };
+  write(function);
+  EXPECT_EQ(function.use_count(), 1);
+}
+
 TEST(Functions, have_the_gradient_that_they_say) {
   const Tensor x = leaf({2});
   const Tensor y = apply_function(std::make_shared<Cube>(), {x})[0];

@@ -6,9 +6,14 @@ labels, is exported by PyTorch and saved. Calque reads the file and adds the bac
 torch.export.experimental._export_forward_backward does. Compared are: the programs as printed; the results of the file that
 Calque writes, opened and run by PyTorch; PyTorch's file, opened and written again by Calque. Forms that differ are listed with the
 reason in joint_gaps.tsv; others fail. Of every second layer the inputs want gradients too.
+
+The forms "module", "inference" and "simple" are those of aot_export_module with and without trace_joint and of
+aot_export_joint_simple, of the program's module: the code that PyTorch and Calque print (bin/joint_peer), and their signatures.
 """
 import argparse
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +21,7 @@ import warnings
 
 import torch
 import torch.utils._pytree as pytree
+from torch._functorch.aot_autograd import aot_export_joint_simple, aot_export_module
 from torch.export.experimental import _export_forward_backward
 
 warnings.filterwarnings("ignore")
@@ -76,6 +82,99 @@ def same(a, b, exact):
     return a.shape == b.shape and (a - b).abs().max().item() <= 1e-5 * scale if a.numel() else a.shape == b.shape
 
 
+# What Calque's signature says in other words: by output, what it is and of what.
+def outputs_of(s):
+    back = s.backward_signature
+    out = []
+    for name in s.user_outputs:
+        out.append(("output", ""))
+    of = {**s.buffers_to_mutate, **s.parameters_to_mutate, **s.user_inputs_to_mutate}
+    out = [("written", x) for x in of.values()] + out
+    if back:
+        out += [("gradient", x) for x in list(back.gradients_to_parameters.values()) + list(back.gradients_to_user_inputs.values())]
+    return [f"{a} {b}".strip() for a, b in out]
+
+
+def outputs_of_calque(text):
+    out = []
+    for kind, target in re.findall(r"^\w*: (\w+)(?: target='([^']*)')?$", text.split("# outputs")[1], re.M):
+        word = "output" if kind in ("USER_OUTPUT", "LOSS_OUTPUT") else "gradient" if kind.startswith("GRADIENT") else "written"
+        out.append(f"{word} {target}".strip())
+    return out
+
+
+def code(text, once=True):
+    """The lines of printed code. aot_export_module traces twice: what the second trace adds, detaches and results that nobody uses, is
+    left out of both."""
+    while not once:
+        m = re.search(r"^ *(\w+) = torch\.ops\.aten\.detach\.default\((\w+)\).*\n", text, re.M)
+        if not m:
+            break
+        text = re.sub(rf"(?<![\w.]){m.group(1)}\b(?! = torch)", m.group(2), text.replace(m.group(0), ""))
+    if not once:
+        text = "\n".join(line.split(";")[0] for line in text.split("\n"))
+        for line, name in re.findall(r"^( *(\w+) = \w+\[\d+\]\n)", text, re.M):
+            if len(re.findall(rf"(?<![\w.]){name}\b", text)) == 1:
+                text = text.replace(line, "")
+    return export_driver.normal(text)
+
+
+def entry_points(program, inputs, a, folder):
+    """{form: [PyTorch's lines, Calque's lines]} where they differ."""
+    from safetensors.torch import save_file
+
+    tensors = {}
+    for i, t in enumerate(inputs):
+        tensors[str(i)] = t.detach().contiguous()
+        if t.requires_grad:
+            tensors[f"wants.{i}"] = torch.zeros(1)
+    save_file(tensors, os.path.join(folder, "in.safetensors"))
+    r = subprocess.run([os.path.join(BUILD, "bin", "joint_peer"), a, os.path.join(folder, "in.safetensors"), os.path.join(folder, "joint.json")], capture_output=True, text=True)
+    if r.returncode:
+        return {"module": ["", r.stderr.strip()]}
+    with open(os.path.join(folder, "joint.json")) as f:
+        ours = json.load(f)
+
+    def module():
+        return program.module(check_guards=False)
+
+    class Tupled(torch.nn.Module):  # PyTorch's aot_export_module takes modules that give tuples
+        def __init__(self):
+            super().__init__()
+            self.m = module()
+
+        def forward(self, *args):
+            return (self.m(*args),)
+
+    def simple():
+        m = module()
+        names = [n for n, _ in m.named_parameters()] + [n for n, _ in m.named_buffers()]
+        state = [*m.parameters(), *m.buffers()]
+
+        def f(*flat):
+            return tuple(pytree.tree_leaves(torch.func.functional_call(m, dict(zip(names, flat[: len(names)])), tuple(flat[len(names) :]), tie_weights=False)))
+
+        return code(aot_export_joint_simple(f, (*state, *inputs), trace_joint=True).code)
+
+    def exported(**options):
+        graph, signature = aot_export_module(Tupled(), inputs, **options)
+        return code(graph.code, False) + [x.replace(" m.", " ") for x in outputs_of(signature)]
+
+    out = {}
+    for form, theirs in (("module", lambda: exported(trace_joint=True, output_loss_index=0)), ("inference", lambda: exported(trace_joint=False)), ("simple", simple)):
+        try:
+            x = theirs()
+        except Exception as e:
+            out[form] = None if str(ours[form]).startswith("error: ") else [[str(e).split("\n")[0]], ["no error"]]
+            continue
+        y = ours[form]
+        if not (isinstance(y, str) and y.startswith("error: ")):
+            y = code(y) if form == "simple" else code(y[0], False) + outputs_of_calque(y[1])
+        if x != y:
+            out[form] = [x, y]
+    return out
+
+
 def one(name, make, inputs, kwargs, folder):
     """{form: what differs}; None when PyTorch makes no such program."""
     module = make()
@@ -91,14 +190,18 @@ def one(name, make, inputs, kwargs, folder):
     r = subprocess.run([os.path.join(BUILD, "bin", "calque"), "export", a, "--backward", "0", "-o", b, "--print", "-q"], capture_output=True, text=True)
     if r.returncode:
         return {"printed": ["", r.stderr.strip()]}
-    out = {}
+    flat_inputs = pytree.tree_leaves((inputs, kwargs))
+    plain = not kwargs and all(isinstance(x, torch.Tensor) for x in inputs)
+    out = entry_points(program, inputs, a, folder) if plain else {}
+    for form in ("module", "inference", "simple"):
+        if not plain or (form in out and out[form] is None):
+            out[form] = None
     x, y = export_driver.normal(str(theirs)), export_driver.normal(r.stdout.rstrip("\n"))
     if x != y:
         out["printed"] = [x, y]
     try:
         ours = torch.export.load(b)
-        flat = [t for t in pytree.tree_leaves((inputs, kwargs))]
-        p, q = flat_results(theirs, flat), flat_results(ours, flat)
+        p, q = flat_results(theirs, flat_inputs), flat_results(ours, flat_inputs)
         if len(p) != len(q) or not all(same(s, t, x == y) for s, t in zip(p, q) if isinstance(s, torch.Tensor)):
             out["results"] = ["", "other results"]
     except Exception as e:
@@ -142,7 +245,9 @@ def main():
                 if o.show:
                     print(f"{name}: PyTorch makes none: {found['PyTorch']}")
                 continue
-            for form in ("printed", "results", "read"):
+            for form in ("printed", "results", "read", "module", "inference", "simple"):
+                if form in found and found[form] is None:  # refused by both, or no case
+                    continue
                 if form not in found:
                     passed += 1
                     if (name, form) in gaps:
@@ -154,7 +259,7 @@ def main():
                     failed += 1
                     a, b = found[form]
                     if isinstance(a, list):
-                        export_driver.report(name, form, a, b, o.show)
+                        export_driver.report(name, form, a, b if isinstance(b, list) else [b], o.show)
                     else:
                         print(f"{name}: {form}: {b}")
     print(f"{passed} passed, {failed} failed, {listed} listed, {refused} refused by PyTorch")

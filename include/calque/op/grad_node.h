@@ -188,6 +188,8 @@ const GradState* find_grad_state(const Tensor& t);
 // Whose result the tensor is, null for leaves. A view whose base was written says how it comes from the base now.
 Ref<GradNode> grad_fn(const Tensor& t);
 GradEdge gradient_edge(const Tensor& t);  // none when no gradient is wanted
+// The same elements and history in another tensor. A node that keeps it does not own itself when `t` is written with the result.
+Tensor with_same_history(const Tensor& t);
 Ref<GradNode> accumulator_of(const Tensor& leaf);
 // The tensor is the node's result from now on.
 void set_history(const Tensor& t, const Ref<GradNode>& node, uint32_t result);
