@@ -120,7 +120,8 @@ class Steps {
         in.set(arg::input_ids, step.input_ids);
       in.set(arg::encoder_hidden_states, repeated(inputs_[arg::encoder_hidden_states], rows));
       in.set(arg::encoder_attention_mask, repeated(inputs_[arg::encoder_attention_mask], rows));
-      if (padded) in.set(arg::attention_mask, step.attention_mask);
+      // A cache that goes through a hook as a Value does not say how long the text is: the mask does.
+      if (padded || model_.is_watched()) in.set(arg::attention_mask, step.attention_mask);
       if (inputs_[arg::position_ids].defined())
         in.set(arg::position_ids, positions(step, rows));
       else if (padded && model_.takes(arg::position_ids))

@@ -7,8 +7,6 @@
 #include "calque/hub/adapters.h"
 #include "calque/hub/save_pretrained.h"
 #include "calque/nn/linear.h"
-#include "calque/op/aten/arithmetic.h"
-#include "calque/op/aten/matmul.h"
 #include "calque/op/operators.h"
 #include "hub/load_support.h"
 #include "support/conformance.h"
@@ -354,14 +352,20 @@ TEST(Adapters, long_lists_of_targets_become_their_shortest_ends) {
 AdapterConfig read(const std::string& json) { return AdapterConfig::from_json(json, "adapter_config.json"); }
 
 TEST(AdapterConfigs, say_what_is_wrong_where_and_what_would_be_right) {
-  EXPECT_USER_ERROR(read("{}"), HasSubstr("adapter_config.json: \"peft_type\", which says what kind of adapter it is, is missing"));
-  EXPECT_USER_ERROR(read(R"({"peft_type": "VERA"})"), HasSubstr("there is no adapter of \"peft_type\" \"VERA\" in Calque, which has LORA"));
-  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "r": 0})"), HasSubstr("\"r\" has to be an integer from 1 to 16777216, found 0"));
+  EXPECT_USER_ERROR(read("{}"),
+                    HasSubstr("adapter_config.json: \"peft_type\", which says what kind of adapter it is, is missing"));
+  EXPECT_USER_ERROR(read(R"({"peft_type": "VERA"})"),
+                    HasSubstr("there is no adapter of \"peft_type\" \"VERA\" in Calque, which has LORA"));
+  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "r": 0})"),
+                    HasSubstr("\"r\" has to be an integer from 1 to 16777216, found 0"));
   EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "r": 1e3})"), HasSubstr("\"r\" has to be an integer"));
-  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "lora_dropout": 1})"), HasSubstr("a number from 0 on and below 1, found 1"));
-  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "bias": "some"})"), HasSubstr("\"none\", \"all\" or \"lora_only\", found 'some'"));
+  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "lora_dropout": 1})"),
+                    HasSubstr("a number from 0 on and below 1, found 1"));
+  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "bias": "some"})"),
+                    HasSubstr("\"none\", \"all\" or \"lora_only\", found 'some'"));
   EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "use_qalora": true})"), HasSubstr("QA-LoRA"));
-  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "rank_pattern": {"q": -1}})"), HasSubstr("\"rank_pattern\" has to be an object"));
+  EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "rank_pattern": {"q": -1}})"),
+                    HasSubstr("\"rank_pattern\" has to be an object"));
   EXPECT_USER_ERROR(read(R"({"peft_type": "LORA", "target_modules": "q", "layers_to_transform": [1]})"),
                     HasSubstr("go with a list of \"target_modules\""));
   EXPECT_USER_ERROR(read("[]"), HasSubstr("adapter_config.json"));
@@ -382,7 +386,8 @@ TEST(Adapters, a_model_that_does_not_fit_is_left_as_it_was) {
   refuse({{"target_modules", list({"query"})}}, "Target modules ['query'] not found in the base model");
   refuse({{"target_modules", list({"q_proj"})}, {"exclude_modules", ".*"}}, "All modules were excluded");
   refuse({{"target_modules", "(q_proj"}}, "\"target_modules\"");
-  refuse({{"target_modules", list({"q_proj", "norm"})}}, "Target module model.norm is a LlamaRMSNorm, which is not supported");
+  refuse({{"target_modules", list({"q_proj", "norm"})}},
+         "Target module model.norm is a LlamaRMSNorm, which is not supported");
   refuse({{"target_modules", list({"q_proj"})}, {"trainable_token_indices", list({99})}}, "there is no token 99");
   refuse({{"target_modules", list({"q_proj"})}, {"init_lora_weights", "pissa"}}, "changes the base weights");
   EXPECT_TRUE(same(logits(*model), before));

@@ -385,6 +385,194 @@ def lora_and_ia3(folder, args):
             check(name, [repr(e)] + traceback.format_exc().split("\n")[-4:])
 
 
+# ---- several adapters ---------------------------------------------------------------------------------------------------------------------------
+
+def made(bases, make, config, path, seed):
+    """An adapter in a folder, whose values are others for each seed."""
+    model, base, inputs = peft_model(bases, make, config)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            if p.requires_grad:
+                p.copy_(1 + 0.2 * torch.randn_like(p) if "ia3_l" in key else torch.randn_like(p) * 0.2)
+    quietly(model.save_pretrained, path)
+    return base, inputs
+
+
+def several(folder, args):
+    """Switched, together, weighted, deleted; merged one after the other."""
+    bases = Bases(folder)
+    kinds = {
+        "lora": (llama, [lambda: lora(target_modules=["q_proj", "v_proj"]), lambda: lora(r=4, lora_alpha=9, target_modules=["q_proj", "down_proj"]),
+                         lambda: lora(r=4, target_modules=["v_proj", "embed_tokens"], use_rslora=True)]),
+        "dora": (llama, [lambda: lora(target_modules=["q_proj"], use_dora=True), lambda: lora(target_modules=["q_proj", "v_proj"], use_dora=True)]),
+        "Conv2d": (convnext, [lambda: lora(target_modules=["downsampling_layer.1"], task_type=None)] * 2),
+        "target_parameters": (mixtral, [lambda: lora(target_modules=[], target_parameters=["experts.gate_up_proj"])] * 2),
+        "ia3": (llama, [lambda: peft.IA3Config(task_type="CAUSAL_LM"), lambda: peft.IA3Config(task_type="CAUSAL_LM", target_modules=["k_proj"], feedforward_modules=[])]),
+    }
+    for kind, (make, configs) in kinds.items():
+        scratch = os.path.join(folder, "several-" + kind)
+        paths = [os.path.join(scratch, f"a{i}") for i in range(len(configs))]
+        for i, config in enumerate(configs):
+            base, inputs = made(bases, make, config(), paths[i], 20 + i)
+        names = [f"a{i}" for i in range(len(configs))]
+        _, cls, _ = bases(make)
+        model = quietly(peft.PeftModel.from_pretrained, cls.from_pretrained(base), paths[0], adapter_name="a0")
+        for name, path in zip(names[1:], paths[1:]):
+            quietly(model.load_adapter, path, adapter_name=name)
+        model.eval()
+        batch = load_file(inputs)
+        expected, steps = {}, [{"op": "load", "path": path, "name": name} for name, path in zip(names, paths)]
+
+        def now(label, step, call):
+            quietly(call)
+            with torch.no_grad():
+                expected[label] = tensors(model(**batch))
+            steps.extend(step + [{"op": "forward", "inputs": inputs, "as": label}])
+
+        now("second", [{"op": "set", "names": ["a1"]}], lambda: model.set_adapter("a1"))
+        now("first", [{"op": "set", "names": ["a0"]}], lambda: model.set_adapter("a0"))
+        now("together", [{"op": "set", "names": names}], lambda: model.base_model.set_adapter(names))
+        now("merged", [{"op": "merge"}], lambda: model.base_model.merge_adapter())
+        now("unmerged", [{"op": "unmerge"}], lambda: model.base_model.unmerge_adapter())
+        if kind not in ("target_parameters", "dora"):
+            for combination in ("linear", "cat") if kind != "ia3" else ("cat",):
+                weights = [0.7, -1.3, 0.4][:len(names)]
+                more = {} if kind == "ia3" else {"combination_type": combination}
+                quietly(model.add_weighted_adapter, names, weights, "sum-" + combination, **more)
+                steps.append({"op": "weighted", "names": names, "weights": weights, "name": "sum-" + combination, "combination": combination})
+                now("sum " + combination, [{"op": "set", "names": ["sum-" + combination]}], lambda c=combination: model.set_adapter("sum-" + c))
+                steps.append({"op": "adapter_state", "name": "sum-" + combination, "as": "state " + combination})
+                expected["state " + combination] = {strip(k): v for k, v in quietly(peft.get_peft_model_state_dict, model, adapter_name="sum-" + combination).items()}
+        now("first again", [{"op": "set", "names": ["a0"]}], lambda: model.set_adapter("a0"))
+        now("deleted", [{"op": "delete", "name": "a1"}], lambda: model.delete_adapter("a1"))
+        now("merged and unloaded", [{"op": "merge_and_unload"}], lambda: None)
+        out, error = run_peer(folder, base, steps)
+        wrong = [error] if error else []
+        for label, there in expected.items():
+            wrong += [f"{label}: {w}" for w in differing(out, there, 1e-5, label + ".")] if not error else []
+        check(f"several adapters: {kind}", wrong)
+
+
+# ---- prompts -------------------------------------------------------------------------------------------------------------------------------------
+
+def prompts(folder, args):
+    """Prompt and prefix tuning: outputs with and without a mask, gradients, files both ways, generation."""
+    bases = Bases(folder)
+    P, X = peft.PromptTuningConfig, peft.PrefixTuningConfig
+    cases = {
+        "prompt, llama": (llama, P(num_virtual_tokens=5, task_type="CAUSAL_LM")),
+        "prompt, gpt2": (gpt2, P(num_virtual_tokens=5, task_type="CAUSAL_LM")),
+        "prompt, bert": (bert, P(num_virtual_tokens=5, task_type="SEQ_CLS")),
+        "prompt, t5": (t5, P(num_virtual_tokens=5, task_type="SEQ_2_SEQ_LM")),
+        "prompt, bart": (bart, P(num_virtual_tokens=5, task_type="SEQ_2_SEQ_LM")),
+        "prefix, llama": (llama, X(num_virtual_tokens=5, task_type="CAUSAL_LM")),
+        "prefix, gpt2": (gpt2, X(num_virtual_tokens=5, task_type="CAUSAL_LM")),
+        "prefix, gemma3": (gemma3, X(num_virtual_tokens=5, task_type="CAUSAL_LM")),
+        "prefix with a projection, gpt2": (gpt2, X(num_virtual_tokens=5, task_type="CAUSAL_LM", prefix_projection=True, encoder_hidden_size=24)),
+        "prefix, t5": (t5, X(num_virtual_tokens=5, task_type="SEQ_2_SEQ_LM")),
+        "prefix, bart": (bart, X(num_virtual_tokens=5, task_type="SEQ_2_SEQ_LM")),
+    }
+    for i, (name, (make, config)) in enumerate(cases.items()):
+        if OPTION and OPTION not in name:
+            continue
+        try:
+            one_prompt(name, bases, os.path.join(folder, f"prompt{i}"), make, config)
+        except Exception as e:
+            import traceback
+            check(name, [repr(e)] + traceback.format_exc().split("\n")[-6:])
+
+
+def one_prompt(name, bases, scratch, make, config):
+    os.mkdir(scratch)
+    model, base, inputs = peft_model(bases, make, config)
+    torch.manual_seed(9)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            if p.requires_grad and "prompt_encoder" in key:
+                p.copy_(torch.randn_like(p) * 0.5)
+    theirs, ours, fresh = (os.path.join(scratch, p) for p in ("theirs", "ours", "fresh"))
+    quietly(model.save_pretrained, theirs)
+    batch = load_file(inputs)
+    unmasked = os.path.join(scratch, "unmasked.safetensors")
+    save_file({k: v for k, v in batch.items() if k != "attention_mask"}, unmasked)
+    model.eval()
+    with torch.no_grad():
+        before = tensors(quietly(model, **batch))
+        plain = tensors(quietly(model, **load_file(unmasked)))
+        if make is not bert:  # peft fails there: its wrapper of a classifier has no prepare_inputs_for_generation to put back
+            with model.disable_adapter():
+                disabled = tensors(quietly(model, **batch))
+        else:
+            disabled = {}
+    projected = getattr(config, "prefix_projection", False)
+    steps = [{"op": "load", "path": theirs, "trains": not projected},
+             {"op": "forward", "inputs": inputs, "as": "before"}, {"op": "forward", "inputs": unmasked, "as": "plain"},
+             {"op": "disable"}, {"op": "forward", "inputs": inputs, "as": "disabled"}, {"op": "enable"}, {"op": "save", "path": ours}]
+    expected = {"before": before, "plain": plain, "disabled": disabled}
+    if not projected:
+        model.train()
+        loss = quietly(model, **batch).loss
+        loss.backward()
+        expected["grad"] = {k.removeprefix("base_model."): p.grad for k, p in model.named_parameters() if p.grad is not None and p.requires_grad}
+        model.eval()
+        steps.append({"op": "backward", "inputs": inputs, "as": "grad"})
+    wanted = None
+    if make in (llama, gpt2, gemma3, t5, bart):
+        model.generation_config.eos_token_id = None
+        given = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
+        with torch.no_grad():
+            wanted = quietly(model.generate, **given, max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=None)
+        ids = os.path.join(scratch, "ids.safetensors")
+        save_file(given, ids)
+        start = {"start": model.config.decoder_start_token_id} if model.config.is_encoder_decoder else {}
+        steps.append({"op": "generate", "inputs": ids, "tokens": 8, "as": "written", **start})
+    out, error = run_peer(scratch, base, steps)
+    if error:
+        return check(name, [error])
+    wrong = []
+    for label, there in expected.items():
+        skipped = {k: v for k, v in there.items() if k != "past_key_values"}
+        wrong += [f"{label} {w}" for w in differing(out, skipped, 1e-5 if label != "grad" else 5e-5, label + ".")]
+    if wanted is not None and not torch.equal(out["written"], wanted):
+        wrong.append(f"writes {out['written'].tolist()[0]}, peft {wanted.tolist()[0]}")
+    wrong += same_config(read_json(os.path.join(ours, "adapter_config.json")), read_json(os.path.join(theirs, "adapter_config.json")))
+    mine, there = (load_file(os.path.join(p, "adapter_model.safetensors")) for p in (ours, theirs))
+    if set(mine) != set(there) or any(not torch.equal(mine[k], there[k]) for k in there):
+        wrong.append(f"the file: {sorted(mine)}, PEFT's {sorted(there)}")
+    path, cls, _ = bases(make)
+    with torch.no_grad():
+        again = tensors(quietly(quietly(peft.PeftModel.from_pretrained, cls.from_pretrained(path), ours).eval(), **batch))
+    wrong += [f"peft with what Calque wrote: {w}" for w in differing(again, before, 1e-5)]
+    check(name, wrong)
+
+
+# ---- transformers' own -------------------------------------------------------------------------------------------------------------------------
+
+def pretrained(folder, args):
+    """Model folders with adapters, as transformers loads and saves them."""
+    bases = Bases(folder)
+    for make, config in ((llama, lambda: lora(target_modules=["q_proj", "v_proj"])), (bert, lambda: lora(target_modules=["query"], modules_to_save=["classifier"], task_type=None))):
+        base, cls, inputs = bases(make)
+        batch = load_file(inputs)
+        model = cls.from_pretrained(base)
+        model.add_adapter(config())
+        stir(model)
+        theirs, ours = os.path.join(folder, make.__name__ + "-theirs"), os.path.join(folder, make.__name__ + "-ours")
+        quietly(model.save_pretrained, theirs)
+        model.eval()
+        with torch.no_grad():
+            before = tensors(model(**batch))
+        out, error = run_peer(folder, theirs, [{"op": "forward", "inputs": inputs, "as": "out"}, {"op": "save_pretrained", "path": ours}])
+        wrong = [error] if error else differing(out, before, OUTPUT, "out.")
+        if not error:
+            with torch.no_grad():
+                again = tensors(quietly(cls.from_pretrained, ours).eval()(**batch))
+            wrong += [f"transformers with what Calque wrote: {w}" for w in differing(again, before, 1e-6)]
+            wrong += [f"files {sorted(os.listdir(ours))}"] if sorted(os.listdir(ours)) != ["adapter_config.json", "adapter_model.safetensors"] else []
+        check(f"a folder of transformers with an adapter: {make.__name__}", wrong)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    sys.exit(parts.main([lora_and_ia3], __doc__, "every architecture"))
+    sys.exit(parts.main([lora_and_ia3, several, prompts, pretrained], __doc__, "every architecture"))

@@ -110,30 +110,30 @@ constexpr Setting prefix_settings[] = {
     {"prefix_projection", takes_flag, "false"},
 };
 
-struct Kind {
+struct AdapterKind {
   AdapterType type;
   const char* name;
   std::span<const Setting> parts[3];
 };
-constexpr Kind kinds[] = {
+constexpr AdapterKind kinds[] = {
     {AdapterType::lora, "LORA", {common, lora_settings, {}}},
     {AdapterType::ia3, "IA3", {common, ia3_settings, {}}},
     {AdapterType::prompt_tuning, "PROMPT_TUNING", {common, prompt_settings, prompt_tuning_settings}},
     {AdapterType::prefix_tuning, "PREFIX_TUNING", {common, prompt_settings, prefix_settings}},
 };
 
-const Kind& kind_of(AdapterType type) {
-  return *std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.type == type; });
+const AdapterKind& kind_of(AdapterType type) {
+  return *std::ranges::find_if(kinds, [&](const AdapterKind& kind) { return kind.type == type; });
 }
 
-const Setting* find_setting(const Kind& kind, std::string_view name) {
+const Setting* find_setting(const AdapterKind& kind, std::string_view name) {
   for (const std::span<const Setting>& part : kind.parts)
     for (const Setting& setting : part)
       if (setting.name == name) return &setting;
   return nullptr;
 }
 
-std::vector<std::string> setting_names(const Kind& kind) {
+std::vector<std::string> setting_names(const AdapterKind& kind) {
   std::vector<std::string> out;
   for (const std::span<const Setting>& part : kind.parts)
     for (const Setting& setting : part) out.emplace_back(setting.name);
@@ -202,7 +202,7 @@ bool asks_nothing(const Value& v) {
          (v.kind() == Value::Kind::list && v.to_items().empty());
 }
 
-Config::Items usual_items(const Kind& kind) {
+Config::Items usual_items(const AdapterKind& kind) {
   std::string json = "{";
   for (const std::span<const Setting>& part : kind.parts)
     for (const Setting& setting : part)
@@ -227,12 +227,12 @@ AdapterConfig::AdapterConfig(AdapterType type, const Config::Items& items, std::
 AdapterConfig AdapterConfig::from_json(std::string_view json, const std::string& where) {
   Config::Items items = parse_config_items(json, where);
   const Value* type = find_item(items, "peft_type");
-  const auto types = [] { return join(kinds, ", ", [](const Kind& kind) { return std::string(kind.name); }); };
+  const auto types = [] { return join(kinds, ", ", [](const AdapterKind& kind) { return std::string(kind.name); }); };
   if (!type || type->kind() != Value::Kind::string)
     throw UserError(ErrorKind::bad_file, where + ": \"peft_type\", which says what kind of adapter it is, is " +
                                              (type ? type->str() : "missing") + ", expected one of " + types() +
                                              "; is it an adapter_config.json of PEFT?");
-  const auto* kind = std::ranges::find_if(kinds, [&](const Kind& one) { return one.name == type->to_string(); });
+  const auto* kind = std::ranges::find_if(kinds, [&](const AdapterKind& one) { return one.name == type->to_string(); });
   if (kind == std::end(kinds))
     throw UserError(ErrorKind::bad_file, where + ": there is no adapter of \"peft_type\" \"" + type->to_string() +
                                              "\" in Calque, which has " + types() +
@@ -264,7 +264,7 @@ void AdapterConfig::wrong(std::string_view name, const std::string& expected, co
 }
 
 void AdapterConfig::check(std::string_view name, const Value& value) const {
-  const Kind& kind = kind_of(type_);
+  const AdapterKind& kind = kind_of(type_);
   const Setting* setting = find_setting(kind, name);
   if (!setting)
     throw UserError(where_ + ": an adapter of kind " + kind.name + " has no setting \"" + std::string(name) + "\"" +

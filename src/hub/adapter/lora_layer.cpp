@@ -52,10 +52,26 @@ const Tensor& LoraLayer::weight_b(const std::string& name) const { return lora_b
 std::pair<Tensor, Tensor> LoraLayer::factors(const std::string& name) const { return {weight_a(name), weight_b(name)}; }
 const Tensor& LoraLayer::magnitude(const std::string& name) const { return magnitudes_->get_parameter(name + ".weight"); }
 
+Tensor LoraLayer::through(const std::string& name, const Tensor& x) const {
+  const Value inner = reached(*lora_a_, name).call({x});
+  return reached(*lora_b_, name).call({inner}).to_tensor();
+}
+
+Tensor LoraLayer::apply_layers(const std::string& name, const Tensor& x, const Tensor& result) const {
+  const Scalar scaling(scaling_.at(name));
+  if (!settings_.at(name).dora) return result + through(name, dropped(name, x)) * scaling;
+  const bool drops = settings_.at(name).dropout > 0 && training();
+  const Tensor input = drops ? dropped(name, x) : x;
+  const Tensor scale = scale_of_call(name, input);
+  const Tensor change = through(name, input);
+  Tensor base = drops ? nn_detail::reach(*module_slots()[0]).call({input}).to_tensor() : result;
+  if (const Tensor* bias = innermost().find_tensor("bias")) base = base - bias_of_result(*bias, base.dim());
+  return result + ((scale - 1) * base + scale * change * scaling);
+}
+
 Tensor LoraLayer::dropped(const std::string& name, const Tensor& x) const {
   return reached(*lora_dropout_, name).call({x}).to_tensor();
 }
-bool LoraLayer::drops(const std::string& name) const { return settings_.at(name).dropout > 0 && training(); }
 
 void LoraLayer::add(const std::string& name, const LoraSettings& settings) {
   check(settings);
@@ -203,28 +219,15 @@ class LoraLinear final : public LoraLayer {
     lora_b_->set(name, std::make_shared<Linear>(settings.r, out_features_, settings.bias));
   }
 
-  Tensor through(const std::string& name, const Tensor& x) const {
-    const Value inner = reached(*lora_a_, name).call({x});
-    return reached(*lora_b_, name).call({inner}).to_tensor();
-  }
-
   Tensor apply(const std::string& name, const Tensor& x, const Tensor& result) override {
-    const Scalar scaling(scaling_.at(name));
-    if (!settings_.at(name).dora) return result + through(name, dropped(name, x)) * scaling;
-    const bool drop = drops(name);
-    const Tensor input = drop ? dropped(name, x) : x;
+    return apply_layers(name, x, result);
+  }
+  // The product as a call computes it, with the bias of B, as in PEFT.
+  Tensor scale_of_call(const std::string& name, const Tensor& x) const override {
     const Tensor unit = eye(in_features_, weight_a(name).dtype());
-    const Tensor weight = base_weight().to(input.dtype());
-    const Tensor both = through(name, unit).t().to(input.dtype());
-    const Tensor lengths = row_lengths(weight, both.detach(), scaling_.at(name)).detach();
-    const Tensor scale = (magnitude(name) / lengths).view({1, -1});
-    const Tensor change = through(name, input);
-    Tensor base = result;
-    if (drop)
-      base = linear(input, transposed_if(weight, fan_in_fan_out_));
-    else if (const Tensor* bias = innermost().find_tensor("bias"))
-      base = base - *bias;
-    return result + ((scale - 1) * base + scale * change * scaling);
+    const Tensor both = through(name, unit).t().to(x.dtype());
+    const Tensor lengths = row_lengths(base_weight().to(x.dtype()), both.detach(), scaling_.at(name)).detach();
+    return (magnitude(name) / lengths).view({1, -1});
   }
 
   Tensor row_lengths(const Tensor& weight, const Tensor& product, double scaling) const override {

@@ -63,7 +63,11 @@ class LoraLayer : public TunerLayer {
   const Tensor& weight_a(const std::string& name) const;
   const Tensor& weight_b(const std::string& name) const;
   Tensor dropped(const std::string& name, const Tensor& x) const;
-  bool drops(const std::string& name) const;
+  // What calls of A and B add to a result, with DoRA too.
+  Tensor through(const std::string& name, const Tensor& x) const;
+  Tensor apply_layers(const std::string& name, const Tensor& x, const Tensor& result) const;
+  virtual Tensor scale_of_call(const std::string&, const Tensor&) const { return {}; }
+  virtual Tensor bias_of_result(const Tensor& bias, int64_t /*dims*/) const { return bias; }
 
   Child<ModuleDict> lora_dropout_, lora_a_, lora_b_;
   Child<ParameterDict> embedding_a_, embedding_b_;

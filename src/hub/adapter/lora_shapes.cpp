@@ -144,27 +144,16 @@ class LoraConvolution final : public LoraLayer {
     LoraLayer::merge_one(name, safe);
   }
 
-  Tensor through(const std::string& name, const Tensor& x) const {
-    const Value inner = reached(*lora_a_, name).call({x});
-    return reached(*lora_b_, name).call({inner}).to_tensor();
-  }
-
   Tensor apply(const std::string& name, const Tensor& x, const Tensor& result) override {
-    const Scalar scaling(scaling_.at(name));
-    if (!settings_.at(name).dora) return result + through(name, dropped(name, x)) * scaling;
-    const bool drop = drops(name);
-    const Tensor input = drop ? dropped(name, x) : x;
-    const Tensor lengths = row_lengths(base_weight(), product(name).detach(), scaling_.at(name)).detach();
-    const Tensor scale = magnitude(name) / lengths;
-    Tensor base = result;
-    const Tensor* bias = innermost().find_tensor("bias");
-    if (drop) base = nn_detail::reach(*module_slots()[0]).call({input}).to_tensor();
-    if (bias) {
-      std::vector<int64_t> form(static_cast<size_t>(base.dim()), 1);
-      form[1] = -1;
-      base = base - bias->view(nn_detail::sym(form));
-    }
-    return result + ((scale - 1) * base + scale * through(name, input) * scaling);
+    return apply_layers(name, x, result);
+  }
+  Tensor scale_of_call(const std::string& name, const Tensor&) const override {
+    return magnitude(name) / row_lengths(base_weight(), product(name).detach(), scaling_.at(name)).detach();
+  }
+  Tensor bias_of_result(const Tensor& bias, int64_t dims) const override {
+    std::vector<int64_t> form(static_cast<size_t>(dims), 1);
+    form[1] = -1;
+    return bias.view(nn_detail::sym(form));
   }
 
   Tensor row_lengths(const Tensor& weight, const Tensor& product, double scaling) const override {

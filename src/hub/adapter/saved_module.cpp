@@ -8,7 +8,6 @@
 #include "calque/base/error.h"
 #include "calque/hub/adaptable.h"
 #include "calque/nn/functional.h"
-#include "calque/op/aten/indexing.h"
 #include "calque/op/aten/matmul.h"
 #include "calque/op/make.h"
 
