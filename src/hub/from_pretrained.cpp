@@ -313,6 +313,11 @@ std::string file_text(const fs::path& path) {
 
 namespace {
 
+// Also by the name of a TensorFlow checkpoint, which has several files.
+bool names_a_weight_file(const fs::path& path, const LoadOptions& options) {
+  return fs::is_regular_file(path) || (options.config && !fs::exists(path) && fs::exists(path.string() + ".index"));
+}
+
 HubOptions adapter_options(const LoadOptions& options) {
   HubOptions out = hub_options(options);
   if (!options.adapter_revision.empty()) out.revision = options.adapter_revision;
@@ -327,7 +332,7 @@ struct AdapterFolder {
 };
 
 AdapterFolder adapter_in(const fs::path& name_or_path, const LoadOptions& options) {
-  if (fs::is_regular_file(name_or_path)) return {false, name_or_path};
+  if (names_a_weight_file(name_or_path, options)) return {false, name_or_path};
   const ModelFiles files(name_or_path.string(), adapter_options(options));
   const auto file = files.find("adapter_config.json");
   if (!file) return {false, name_or_path};
@@ -382,8 +387,7 @@ namespace {
 
 LoadedModel load_base(const fs::path& name_or_path, const LoadOptions& options) {
   const bool is_there = fs::is_regular_file(name_or_path);
-  const bool is_file =
-      is_there || (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
+  const bool is_file = names_a_weight_file(name_or_path, options);
   if (is_file) {
     if (const FileFormat found = is_there ? format_of_file(name_or_path.string()) : FileFormat::unknown;
         !may_be_weights(found))
