@@ -16,10 +16,10 @@ import sys
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch.overrides import TorchFunctionMode
 
 import parts
 from parts import check
+from wide import Wide
 
 PEER = os.path.join(parts.BUILD, "bin", "train_peer")
 TINY = os.path.join(parts.ROOT, "assets", "tiny-lm")
@@ -73,17 +73,6 @@ def torch_optimizer(model, s):
     if s["optimizer"] == "Adafactor":
         return transformers.Adafactor([p for _, p in named], lr=s["lr"], scale_parameter=False, relative_step=False)
     return torch.optim.AdamW(named, lr=s["lr"], weight_decay=s["weight_decay"])
-
-
-class Wide(TorchFunctionMode):
-    """What asks for float32 gets float64."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        def wide(v):
-            return torch.float64 if v is torch.float32 else v
-        if func is torch.Tensor.float:
-            func = torch.Tensor.double
-        return func(*map(wide, args), **{k: wide(v) for k, v in (kwargs or {}).items()})
 
 
 def run_torch(path, cls, batches, s):

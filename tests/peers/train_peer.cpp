@@ -9,26 +9,14 @@
 #include "calque/grad/autograd.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/make.h"
-#include "calque/op/mode.h"
 #include "calque/train/clip_grad.h"
 #include "calque/train/trainer.h"
+#include "support/wide_mode.h"
 
 using namespace calque;
 using Nlohmann = nlohmann::json;
 
 namespace {
-
-// What asks for float32 gets float64.
-class Wide final : public Mode {
- public:
-  ModeSlot slot() const override { return ModeSlot::function; }
-  Value call(const Operator& op, const Values& args) override {
-    Values wide = args;
-    for (Value& v : wide)
-      if (v.kind() == Value::Kind::dtype && v.to_dtype() == DType::float32) v = DType::float64;
-    return call_next(op, wide);
-  }
-};
 
 std::unique_ptr<Optimizer> optimizer_of(const Nlohmann& c, const PretrainedModel& model) {
   const std::string name = c.at("optimizer");
@@ -63,7 +51,7 @@ void train(char** argv) {
   for (int64_t i = 0; i < steps; ++i) {
     Tensor loss;
     {
-      Wide wide;
+      test::WideMode wide;
       std::optional<ModeScope> scope;
       if (c.at("dtype") == "float64") scope.emplace(wide);
       loss = (*model)(batch_of(*model, file, std::to_string(i % batches))).loss();

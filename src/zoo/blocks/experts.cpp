@@ -126,7 +126,9 @@ Tensor ExpertWeights::forward(const Tensor& hidden_states, const Tensor& chosen,
   const Tensor rows = index(hidden_states, {floor_divide(order, times)});
   const Tensor ends = searchsorted(experts, arange(design.count, DType::int64, std::nullopt, experts.device()), true, true);
   const auto product = [&](const Tensor& x, const Tensor& matrices, const std::optional<Parameter>& bias) {
-    const Tensor out = _grouped_mm(x, design.transposed ? matrices : matrices.transpose(-2, -1), ends);
+    const Tensor each = design.transposed ? matrices : matrices.transpose(-2, -1);
+    const bool wide = x.dtype() == DType::float64;  // which _grouped_mm does not know
+    const Tensor out = wide ? bmm(x.unsqueeze(1), index(each, {experts})).squeeze(1) : _grouped_mm(x, each, ends);
     return bias ? out + index(**bias, {experts}) : out;
   };
   const Tensor out = product(gated(product(rows, gate_up_proj, gate_up_proj_bias)), down_proj, down_proj_bias);

@@ -52,7 +52,8 @@ PositionEmbedding::PositionEmbedding(const Seq2SeqStyle& style, int64_t num_posi
     : style(&style), num_positions(num_positions), embedding_dim(embedding_dim), padding_idx(padding_idx) {
   const SymInts sizes = {num_positions + style.position_offset, embedding_dim};
   if (style.positions == Positions::sinusoidal_of_ids && !style.saved_sinusoids) {
-    weights.emplace(register_buffer("weights", empty(sizes), false));
+    weights.emplace(register_buffer(
+        "weights", sinusoidal_table(num_positions + style.position_offset, embedding_dim, padding_idx), false));
   } else {
     weight.emplace(register_parameter(style.saved_sinusoids ? "weights" : "weight", empty(sizes)));
     if (style.positions != Positions::learned) (**weight).set_requires_grad(false);

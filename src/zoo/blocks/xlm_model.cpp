@@ -62,7 +62,7 @@ XlmModel::XlmModel(const Config& c, std::string names)
       layer_norm2(child<ModuleList>("layer_norm2")),
       before_(c.flag("pre_norm")),
       dropout_(c.number("dropout")),
-      layer_drop_(c.optional_number("layerdrop").value_or(0)) {
+      layer_drop_(c.optional_number("layerdrop")) {
   if (c.has("is_encoder") && !c.flag("is_encoder"))
     throw UserError(ErrorKind::unsupported_operator, "\"is_encoder\" is false, but the model is an encoder alone");
   config().attention_implementation = "eager";
@@ -127,7 +127,7 @@ ModelOutput XlmModel::forward(const ModelInputs& in) {
     const Tensor fed = z + (*feed_forwards[i])(before_ ? (*norms2[i])(z) : z);
     return std::tuple((before_ ? fed : (*norms2[i])(fed)) * factors, weights, LayerCache());
   };
-  x = outputs.run<XlmAttention>(*attentions, x, layer, {.probability = training() ? layer_drop_ : 0});
+  x = outputs.run<XlmAttention>(*attentions, x, layer, {.probability = layer_drop_});
   ModelOutput out = outputs.with_last(x), kept_fields;
   kept_fields.take(out, {"last_hidden_state", "hidden_states", "attentions"});
   return kept_fields;

@@ -79,7 +79,8 @@ struct XlmModel : PretrainedModel {
   Tensor embedded_words(const ModelInputs& in) const;
 
   bool before_;  // norms
-  double dropout_, layer_drop_;
+  double dropout_;
+  std::optional<double> layer_drop_;  // none: no layer is left out
 };
 
 }  // namespace calque

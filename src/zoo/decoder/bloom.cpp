@@ -1,4 +1,5 @@
 // BLOOM: no position embeddings; scores sink with the distance of the key, by another slope for each head (ALiBi).
+#include "calque/grad/autograd.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -6,8 +7,8 @@
 #include "calque/nn/functional.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
-#include "calque/op/aten/activation.h"
 #include "calque/op/aten/matmul.h"
+#include "calque/op/aten/unary.h"
 #include "zoo/blocks/alibi.h"
 #include "zoo/blocks/attention.h"
 #include "zoo/heads/decoder_heads.h"
@@ -66,10 +67,28 @@ struct BloomAttention : Typed<BloomAttention> {
   Child<Dropout> attention_dropout;
 };
 
+Tensor tanh_of_gelu(const Tensor& x) { return tanh(0.79788456 * x * (1 + 0.044715 * x * x)); }
+
+// The gradient has the rounded factors with which BLOOM was trained: 0.1070322243 is sqrt(2 / pi) * 3 * 0.044715.
+struct GeLUFunction final : GradFunction {
+  std::string name() const override { return "GeLUFunction"; }
+  TensorVector forward(const TensorVector& inputs) override {
+    const Tensor& x = inputs[0];
+    save_for_backward({x});
+    return {x * 0.5 * (1.0 + tanh_of_gelu(x))};
+  }
+  TensorVector backward(const TensorVector& grads) override {
+    const Tensor x = saved_tensors()[0];
+    const Tensor inner = tanh_of_gelu(x);
+    const Tensor slope = 0.5 * x * ((1 - inner * inner) * (0.79788456 + 0.1070322243 * x * x)) + 0.5 * (1 + inner);
+    return {slope * grads[0]};
+  }
+};
+
 struct BloomGelu : Typed<BloomGelu> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomGelu";
   static constexpr const char* forward_arguments[] = {"x"};
-  Tensor forward(const Tensor& x) { return gelu(x, "tanh"); }
+  Tensor forward(const Tensor& x) { return apply_function(std::make_shared<GeLUFunction>(), {x})[0]; }
 };
 
 struct BloomMLP : Typed<BloomMLP> {

@@ -110,7 +110,7 @@ struct OPTDecoder : ModelOf<OPTDecoder, OPTPretrained> {
     const auto call = [&](OPTDecoderLayer& layer, const Tensor& state, size_t i) {
       return layer(state, mask, in[arg::past_key_values].layer(i), head_mask_of_layer(in[arg::head_mask], i), eager);
     };
-    x = outputs.run<OPTDecoderLayer>(*layers, x, call, {.probability = training() ? config().number("layerdrop") : 0});
+    x = outputs.run<OPTDecoderLayer>(*layers, x, call, {.probability = config().number("layerdrop")});
     if (final_layer_norm) x = (*final_layer_norm)(x);
     if (project_out) x = (*project_out)(x);
     return outputs.with_last(x);

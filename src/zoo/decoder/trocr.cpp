@@ -138,9 +138,8 @@ struct TrOCRDecoder : ModelOf<TrOCRDecoder, TrOCRPretrained> {
     if (layernorm_embedding) x = (*layernorm_embedding)(x);
     x = functional::dropout(x, config().number("dropout"), training());
     LayerOutputs outputs(*this, in);
-    x = outputs.run_across<TrOCRDecoderLayer>(
-        *layers, in, x, mask, eager,
-        {.probability = training() ? config().number("decoder_layerdrop") : 0, .keeps_state = true});
+    x = outputs.run_across<TrOCRDecoderLayer>(*layers, in, x, mask, eager,
+                                              {.probability = config().number("decoder_layerdrop"), .keeps_state = true});
     return outputs.with_last(x);
   }
   Tensor positions(const ModelInputs& in, const Tensor& embeds, const SymInt& past) const {

@@ -130,8 +130,7 @@ struct XGLMModel : ModelOf<XGLMModel, XGLMPretrained> {
     Tensor x = embeds + embed_positions(positions, past + embeds.sym_size(1)).to(embeds.dtype());
     x = functional::dropout(x, config().number("dropout"), training());
     LayerOutputs outputs(*this, in);
-    x = outputs.run_across<XGLMDecoderLayer>(*layers, in, x, mask, eager,
-                                             {.probability = training() ? config().number("layerdrop") : 0});
+    x = outputs.run_across<XGLMDecoderLayer>(*layers, in, x, mask, eager, {.probability = config().number("layerdrop")});
     return outputs.with_last(layer_norm(x));
   }
 

@@ -203,6 +203,7 @@ struct XLNetModel : ModelOf<XLNetModel> {
   Tensor forbidden(const ModelInputs& in, const Sizes& sizes) const;
   Tensor positions(const Sizes& sizes) const;
   Tensor segments(const Tensor& types, const Sizes& sizes, DType dtype) const;
+  Tensor embedded_by_place(const ModelInputs& in) const;
   Tensor remembered(const Tensor& state, const Tensor& before) const;
 };
 
@@ -268,7 +269,7 @@ Surroundings XLNetModel::surroundings(const ModelInputs& in, const Sizes& sizes,
     out.mask_g = masked.to(dtype);
     out.mask_h = bitwise_and(masked, bitwise_not(self.unsqueeze(-1).unsqueeze(-1))).to(dtype);
   }
-  out.positions = dropout(positions(sizes));
+  out.positions = positions(sizes);
   if (in[arg::token_type_ids].defined()) out.segments = segments(in[arg::token_type_ids], sizes, dtype);
   if (in[target_mapping].defined()) out.mapping = in[target_mapping].permute({1, 2, 0});
   return out;
@@ -283,19 +284,28 @@ Tensor XLNetModel::remembered(const Tensor& state, const Tensor& before) const {
   return length > 0 ? all.slice(0, -length) : all;
 }
 
+// [length, batch, size]
+Tensor XLNetModel::embedded_by_place(const ModelInputs& in) const {
+  if (in[arg::input_ids].defined() == in[arg::inputs_embeds].defined())
+    throw UserError("You must specify exactly one of input_ids or inputs_embeds");
+  if (in[arg::inputs_embeds].defined()) return in[arg::inputs_embeds].transpose(0, 1).contiguous();
+  return word_embedding(in[arg::input_ids].transpose(0, 1).contiguous());
+}
+
 ModelOutput XLNetModel::forward(const ModelInputs& in) {
-  const Tensor words = embedded(in, word_embedding).transpose(0, 1);
+  const Tensor words = embedded_by_place(in);
   const Value given = in[mems];
   const auto before = [&](size_t i) { return given.is_none() ? Tensor() : given.to_items().at(i).to_tensor_or_none(); };
   if (!given.is_none() && (!given.is_container() || given.to_items().size() != layer->size()))
     throw UserError("mems: expected a tensor of each of the " + std::to_string(layer->size()) + " layers");
   const Sizes sizes{words.sym_size(0), before(0).defined() ? before(0).sym_size(0) : SymInt(0), words.sym_size(1)};
-  const Surroundings around = surroundings(in, sizes, mask_emb->dtype());
+  Surroundings around = surroundings(in, sizes, mask_emb->dtype());
   const bool remembers = in[use_mems].value_or(config().flag(training() ? "use_mems_train" : "use_mems_eval"));
   const bool two = around.mapping.defined();
 
   Tensor h = dropout(words), g;
   if (two) g = dropout(mask_emb->expand({around.mapping.sym_size(0), sizes.batch, -1}));
+  around.positions = dropout(around.positions);
   std::vector<Tensor> memories, states;
   Values attentions;
   const auto keep_states = [&] {

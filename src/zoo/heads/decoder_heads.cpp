@@ -7,13 +7,13 @@
 #include "calque/op/aten/dropout.h"
 #include "calque/op/aten/embedding.h"
 #include "calque/op/aten/indexing.h"
-#include "calque/op/aten/random.h"
 #include "calque/op/aten/zeros.h"
 
 namespace calque {
 
 LayerOutputs::LayerOutputs(const PretrainedModel& model, const ModelInputs& inputs)
-    : want_hidden_states_(model.wants_hidden_states(inputs)),
+    : training_(model.training()),
+      want_hidden_states_(model.wants_hidden_states(inputs)),
       want_attentions_(model.wants_attentions(inputs)),
       want_cache_(model.wants_cache(inputs)) {}
 
@@ -66,8 +66,6 @@ Tensor positions_after(const SymInt& past, const Tensor& embeds) {
   const Tensor positions = arange(embeds.sym_size(1), DType::int64, std::nullopt, embeds.device());
   return (positions + Scalar(past)).unsqueeze(0);
 }
-
-bool LayerOutputs::drops_layer(double probability) { return probability > 0 && rand({}).item_as<float>() < probability; }
 
 Tensor last_token(const Config& config, const ModelInputs& inputs, const Tensor& logits) {
   const std::optional<int64_t> pad = text_part(config).optional_integer("pad_token_id");

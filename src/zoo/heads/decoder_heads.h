@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../blocks/attention.h"
+#include "../blocks/encoder_decoder.h"
 #include "arguments.h"
 #include "calque/hub/best_logit.h"
 #include "calque/hub/pretrained_model.h"
@@ -21,9 +22,10 @@
 
 namespace calque {
 
-// Layers that are left out while training, each with this probability; some architectures keep the state before one all the same.
+// Layers that are left out while training, each with this probability (for which a number is drawn even where it is 0); some
+// architectures keep the state before one all the same.
 struct LayerDrop {
-  double probability = 0;
+  std::optional<double> probability = {};  // none: the architecture leaves out none
   bool keeps_state = false;
 };
 
@@ -45,7 +47,7 @@ class LayerOutputs {
     size_t i = 0;
     for (Layer* layer : layers.items<Layer>()) {
       const size_t at = i++;
-      const bool dropped = drops_layer(drop.probability);
+      const bool dropped = drop.probability && drops_layer(training_, *drop.probability);
       if (!dropped || drop.keeps_state) before_layer(x);
       if (!dropped) x = kept(call(*layer, x, at));
     }
@@ -72,10 +74,8 @@ class LayerOutputs {
   // What a layer gave: hidden states, weights, keys and values; weights across before these where it has any.
   Tensor kept(const std::tuple<Tensor, Tensor, LayerCache>& result);
   Tensor kept(const std::tuple<Tensor, Tensor, Tensor, LayerCache>& result);
-  // Whether a layer is left out of this call, with that probability: only while training.
-  static bool drops_layer(double probability);
 
-  bool want_hidden_states_, want_attentions_, want_cache_;
+  bool training_, want_hidden_states_, want_attentions_, want_cache_;
 };
 
 // inputs_embeds, or the embedding of input_ids; UserError unless exactly one is given.
