@@ -55,18 +55,19 @@ void expect_eager_results(const Partition& p, const Function& f, const Values& p
   const TensorVector expected = grad(outputs, leaves, {.grad_outputs = seeds});
   for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(allclose(all[i].to_tensor(), eager[i].to_tensor().detach())) << i;
   size_t next = 0;
-  for (const Value& v : Interpreter(std::as_const(*p.backward).graph()).run(given).to_items())
+  const Values results = Interpreter(std::as_const(*p.backward).graph()).run(given).to_items();
+  for (const Value& v : results)
     if (v.is_tensor()) EXPECT_TRUE(allclose(v.to_tensor(), expected.at(next++)));
   EXPECT_EQ(next, expected.size());
 }
 
-Tensor leaf(const std::vector<int64_t>& sizes) { return rand(sizes).set_requires_grad(); }
+Tensor leaf(NumberList<SymInt> sizes) { return rand(sizes).set_requires_grad(); }
 
 Value waves(const Values& v) { return tuple({v[0].to_tensor().sin().cos().exp().sigmoid()}); }
 
 Value block(const Values& v) {
-  const Tensor h = functional::gelu(v[0].to_tensor().matmul(v[1].to_tensor()));
-  return tuple({functional::layer_norm(h, {6}).softmax(-1), h.sum().detach()});
+  const Tensor h = gelu(v[0].to_tensor().matmul(v[1].to_tensor()));
+  return tuple({layer_norm(h, {6}).softmax(-1), h.sum().detach()});
 }
 
 Value dropped(const Values& v) { return tuple({functional::dropout(v[0].to_tensor(), 0.5, true) * v[1].to_tensor()}); }
