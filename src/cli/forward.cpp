@@ -7,6 +7,7 @@
 
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/op/tensor.h"
 #include "calque/task/text_inputs.h"
@@ -29,7 +30,7 @@ void flatten(const std::string& name, const Value& value, NamedTensors& out) {
 }
 
 ModelInputs tokenized(const ForwardOptions& options, const PretrainedModel& model) {
-  const Tokenizer tokenizer = Tokenizer::from_file(model_folder(options.model));
+  const Tokenizer tokenizer = Tokenizer::from_file(tokenizer_folder(model_folder(options.model)));
   const std::vector<TextInput> texts(options.prompts.begin(), options.prompts.end());
   TextInputOptions cut_nothing;
   cut_nothing.truncate = false;

@@ -12,6 +12,7 @@
 
 #include "calque/base/error.h"
 #include "calque/generate/model_generate.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/task/text_inputs.h"
 #include "cli/command.h"
@@ -107,7 +108,7 @@ void run_generate(const GenerateCommandOptions& o) {
   check(o.writing, "generate");
   const std::string folder = model_folder(o.model);
   const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, ""});
-  const Tokenizer tokenizer = Tokenizer::from_file(folder);
+  const Tokenizer tokenizer = Tokenizer::from_file(tokenizer_folder(folder));
   const GenerationConfig config = settings_of(o, folder);
   const std::string prompt = prompt_of(o);
   const std::vector<int64_t> ids = tokenizer.encode_ids(prompt);

@@ -10,6 +10,7 @@
 #include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/file/safetensors.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/hub_cache.h"
 #include "calque/op/aten/like.h"
@@ -160,7 +161,7 @@ ModelInputs read_model_inputs(const std::string& command, const std::string& pat
 std::vector<std::string> tokenizer_input_names(const std::string& folder, const PretrainedModel& model) {
   std::vector<std::string> out;
   try {
-    const Tokenizer tokenizer = Tokenizer::from_file(folder);
+    const Tokenizer tokenizer = Tokenizer::from_file(tokenizer_folder(folder));
     for (const std::string& name : tokenizer.model_input_names())
       if (find_argument(model.arguments(), name)) out.push_back(name);
   } catch (const UserError&) {  // a model without a tokenizer has its class's inputs

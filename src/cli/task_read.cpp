@@ -11,6 +11,7 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/npy.h"
 #include "calque/file/safetensors.h"
+#include "calque/hub/adapters.h"
 #include "calque/op/tensor.h"
 #include "calque/task/answer.h"
 #include "calque/task/classify.h"
@@ -40,7 +41,7 @@ std::string cell_text(const std::string& text) {
 
 Tokenizer tokenizer_at(const std::string& name) {
   const bool file = std::filesystem::is_regular_file(name);
-  return Tokenizer::from_file(file ? name : model_folder(name));
+  return Tokenizer::from_file(file ? std::filesystem::path(name) : tokenizer_folder(model_folder(name)));
 }
 
 }  // namespace

@@ -1,15 +1,20 @@
 // calque train MODEL --data FILE -o FOLDER: fine-tuning, with checkpoints from which it goes on; calque grad MODEL: gradients by name.
 #include "calque/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/join.h"
 #include "calque/file/file_writer.h"
 #include "calque/file/safetensors.h"
 #include "calque/grad/autograd.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/save_pretrained.h"
 #include "cli/models.h"
@@ -61,6 +66,65 @@ std::unique_ptr<Optimizer> optimizer_named(const std::string& name, ParamGroups 
   for (const NamedOptimizer& one : optimizers)
     if (one.name == name) return one.make(std::move(groups), lr);
   throw UserError("there is no optimizer \"" + name + "\"");
+}
+
+// ---- --lora r=8,alpha=16,targets=q_proj+v_proj ----------------------------------------------------------------------------
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    if (end > at) out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+Value lora_value(const std::string& key, const std::string& text) {
+  const auto wrong = [&](const char* expected) {
+    return UserError(fmt::format("--lora: {} has to be {}, found '{}'", key, expected, text));
+  };
+  if (key == "dora" || key == "rslora") {
+    if (text != "true" && text != "false") throw wrong("true or false");
+    return text == "true";
+  }
+  if (key == "bias") return text;
+  if (key == "targets" || key == "exclude" || key == "save") {
+    if (key == "targets" && text == "all-linear") return text;
+    Values names;
+    for (const std::string& name : split(text, '+')) names.emplace_back(name);
+    return list(std::move(names));
+  }
+  char* end = nullptr;
+  if (key == "r") {
+    const long long number = std::strtoll(text.c_str(), &end, 10);
+    if (text.empty() || *end) throw wrong("a whole number");
+    return static_cast<int64_t>(number);
+  }
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end) throw wrong("a number");
+  if (number == std::floor(number) && std::abs(number) < 1e9 && key == "alpha") return static_cast<int64_t>(number);
+  return number;
+}
+
+void add_lora(PretrainedModel& model, const std::string& text) {
+  if (model.adapters) throw UserError("--lora: the model has an adapter already, which is trained on without --lora");
+  static constexpr std::pair<const char*, const char*> names[] = {
+      {"r", "r"},           {"alpha", "lora_alpha"},       {"dropout", "lora_dropout"},
+      {"dora", "use_dora"}, {"targets", "target_modules"}, {"exclude", "exclude_modules"},
+      {"bias", "bias"},     {"save", "modules_to_save"},   {"rslora", "use_rslora"}};
+  Config::Items items;
+  for (const std::string& part : split(text, ',')) {
+    const size_t at = std::min(part.find('='), part.size());
+    const std::string key = part.substr(0, at);
+    const auto* found = std::ranges::find_if(names, [&](const auto& one) { return one.first == key; });
+    if (found == std::end(names) || at == part.size())
+      throw UserError(fmt::format("--lora: expected r=8,alpha=16,... with {}, found '{}'",
+                                  join(names, ", ", [](const auto& one) { return std::string(one.first); }), part));
+    items.emplace_back(found->second, lora_value(key, part.substr(at + 1)));
+  }
+  if (const std::string task = peft_task(model); !task.empty()) items.emplace_back("task_type", task);
+  add_adapter(model, AdapterConfig(AdapterType::lora, items, "--lora"));
 }
 
 TrainData data_of(const TrainCommandOptions& o, const std::string& path, const PretrainedModel& model,
@@ -160,7 +224,8 @@ void run_train(const TrainCommandOptions& o) {
   const std::shared_ptr<PretrainedModel> model =
       load_model({o.model, o.model_class, o.dtype.empty() ? "float32" : o.dtype, o.attention});
   make_trainable(*model);
-  const Tokenizer tokenizer = Tokenizer::from_file(folder);
+  if (!o.lora.empty()) add_lora(*model, o.lora);
+  const Tokenizer tokenizer = Tokenizer::from_file(tokenizer_folder(folder));
   const TrainData data = data_of(o, o.data, *model, tokenizer);
   std::optional<TrainData> evaluation;
   if (!o.eval_data.empty()) evaluation.emplace(data_of(o, o.eval_data, *model, tokenizer));
@@ -183,7 +248,9 @@ void run_train(const TrainCommandOptions& o) {
   if (o.dtype.empty()) save.dtype = config_from_pretrained(folder).dtype();
   const NoGradGuard no_grad;
   save_pretrained(*model, o.output, save);
-  if (!o.json && !is_quiet()) fmt::print("{} holds the model; the loss over the steps is in its loss.svg\n", o.output);
+  if (!o.json && !is_quiet())
+    fmt::print("{} holds the {}; the loss over the steps is in its loss.svg\n", o.output,
+               model->adapters ? "adapter" : "model");
 }
 
 void run_grad(const GradCommandOptions& o) {

@@ -18,6 +18,7 @@ namespace calque::cli {
 struct TrainCommandOptions {
   std::string model, data, eval_data, output;
   std::string model_class, dtype, attention, task;
+  std::string lora;
   std::string optimizer = "adamw", schedule = "linear", curve;
   int64_t steps = 100, accumulate = 1, warmup = 0, save_every = 0, eval_every = 0, log_every = 10;
   size_t batch_size = 8;

@@ -50,6 +50,10 @@ void add_train(CLI::App& app) {
           "a .txt (a text a line), .jsonl or .csv file: text; text and label; source and target; prompt and completion")
       ->required();
   command->add_option("-o,--output", o->output, "a folder for the model, its checkpoints and loss.svg")->required();
+  command->add_option(
+      "--lora", o->lora,
+      "train a LoRA adapter alone, which is what the folder holds then: r=8,alpha=16,targets=q_proj+v_proj; of r, alpha, "
+      "dropout, targets, exclude, save, bias, dora, rslora each may be left out");
   command->add_option("--eval-data", o->eval_data, "texts to evaluate on, at the end and with --eval-every");
   add_training_options(command, *o);
   command->add_option("--eval-every", o->eval_every, "steps from one evaluation to the next")->check(positive());

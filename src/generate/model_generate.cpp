@@ -7,6 +7,7 @@
 #include "calque/base/warning.h"
 #include "calque/file/mapped_file.h"
 #include "calque/generate/assisted.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/best_logit.h"
 #include "calque/hub/next_word.h"
 #include "calque/hub/pretrained_model.h"
@@ -77,6 +78,7 @@ class Steps {
         config_(config),
         goes_back_(goes_back),
         out_(out),
+        before_text_(virtual_tokens(model)),
         best_logit_model_(dynamic_cast<BestLogitModel*>(&model)),
         next_word_model_(dynamic_cast<NextWordModel*>(&model)),
         encoder_decoder_(model.is_encoder_decoder()) {}
@@ -89,7 +91,7 @@ class Steps {
       cache_ = {};
     else if (cache_.empty())
       cache_ = inputs_[arg::past_key_values];
-    cache_ = cache_.first_tokens(step.cache_position);
+    cache_ = cache_.first_tokens(step.cache_position > 0 ? step.cache_position + before_text_ : 0);
     cache_.keeps_all = goes_back_;
 
     ModelInputs in;
@@ -118,7 +120,8 @@ class Steps {
         in.set(arg::input_ids, step.input_ids);
       in.set(arg::encoder_hidden_states, repeated(inputs_[arg::encoder_hidden_states], rows));
       in.set(arg::encoder_attention_mask, repeated(inputs_[arg::encoder_attention_mask], rows));
-      if (padded) in.set(arg::attention_mask, step.attention_mask);
+      // A cache that goes through a hook as a Value does not say how long the text is: the mask does.
+      if (padded || model_.is_watched()) in.set(arg::attention_mask, step.attention_mask);
       if (inputs_[arg::position_ids].defined())
         in.set(arg::position_ids, positions(step, rows));
       else if (padded && model_.takes(arg::position_ids))
@@ -128,7 +131,7 @@ class Steps {
     const ModelOutput result = called(in, step.best_alone);
     if (use_cache) {
       cache_ = result.past_key_values();
-      if (!encoder_decoder_) cache_.ends_at(step.attention_mask.size(1));
+      if (!encoder_decoder_) cache_.ends_at(step.attention_mask.size(1) + before_text_);
     }
     if (config_.return_dict_in_generate.value_or(false)) keep(result, step);
     return result["logits"];
@@ -139,7 +142,7 @@ class Steps {
     const auto count = static_cast<size_t>(std::max<int64_t>(0, length - prompt_length_));
     for (auto* states : {&out_.hidden_states, &out_.attentions, &out_.cross_attentions})
       if (states->size() > count) states->resize(count);
-    out_.past_key_values = out_.past_key_values.first_tokens(length - 1);
+    out_.past_key_values = out_.past_key_values.first_tokens(length - 1 + before_text_);
   }
 
  private:
@@ -255,6 +258,7 @@ class Steps {
   const GenerationConfig& config_;
   const bool goes_back_;  // tokens that were read may be taken back
   ModelGenerateOutput& out_;
+  const int64_t before_text_;               // positions of a prompt that was learned, in the cache alone
   BestLogitModel* const best_logit_model_;  // null where the class cannot look for the best logit alone
   NextWordModel* const next_word_model_;    // null where each position says what comes behind it
   const bool encoder_decoder_;
@@ -364,6 +368,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   }
   if (inputs.has(arg::inputs_embeds.name)) check_embeds(model, inputs, options);
   if (!inputs.fit(model.arguments())) inputs = inputs.fitted(model.arguments(), model.class_name());
+  inputs = with_encoder_prompt(model, inputs);
   if (const Tensor mask = inputs[arg::attention_mask]; mask.defined() && mask.dim() != 2)
     throw UserError("generate: attention_mask has to be [batch, length], but is " + str(mask.sizes()));
 
@@ -432,7 +437,8 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
   return out;
 }
 
-GenerationConfig generation_config_of(const std::filesystem::path& folder) {
+GenerationConfig generation_config_of(const std::filesystem::path& given) {
+  const std::filesystem::path folder = base_folder(given);
   if (std::filesystem::exists(folder / "generation_config.json")) return GenerationConfig::from_file(folder);
   const std::filesystem::path file = folder / "config.json";
   const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file.string());

@@ -11,6 +11,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/meta_parameters.h"
 #include "calque/tensor/default_dtype.h"
@@ -310,9 +311,49 @@ std::string file_text(const fs::path& path) {
 
 }  // namespace
 
-Config config_from_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
-  if (options.config) return updated_config(*options.config, options);
-  if (names_a_config_file(name_or_path)) return updated_config(Config::from_file(name_or_path), options);
+namespace {
+
+// Also by the name of a TensorFlow checkpoint, which has several files.
+bool names_a_weight_file(const fs::path& path, const LoadOptions& options) {
+  return fs::is_regular_file(path) || (options.config && !fs::exists(path) && fs::exists(path.string() + ".index"));
+}
+
+HubOptions adapter_options(const LoadOptions& options) {
+  HubOptions out = hub_options(options);
+  if (!options.adapter_revision.empty()) out.revision = options.adapter_revision;
+  if (!options.adapter_subfolder.empty()) out.subfolder = options.adapter_subfolder;
+  return out;
+}
+
+// Of a folder with an adapter and without a model of its own.
+struct AdapterFolder {
+  bool has_adapter = false;
+  fs::path base;
+};
+
+AdapterFolder adapter_in(const fs::path& name_or_path, const LoadOptions& options) {
+  if (names_a_weight_file(name_or_path, options)) return {false, name_or_path};
+  const ModelFiles files(name_or_path.string(), adapter_options(options));
+  const auto file = files.find("adapter_config.json");
+  if (!file) return {false, name_or_path};
+  if (ModelFiles(name_or_path.string(), hub_options(options)).find("config.json")) return {true, name_or_path};
+  const std::string base = AdapterConfig::from_file(*file).text("base_model_name_or_path");
+  if (base.empty())
+    throw UserError(ErrorKind::bad_file, file->string() +
+                                             ": \"base_model_name_or_path\" does not name the model of the adapter; load "
+                                             "the model, and the adapter into it (load_adapter), or write its folder there");
+  return {true, base};
+}
+
+// Of the adapter's place, which says nothing of where the base model is.
+LoadOptions options_of_base(LoadOptions options) {
+  options.subfolder.clear();
+  options.variant.clear();
+  options.revision = "main";
+  return options;
+}
+
+Config config_of_base(const fs::path& name_or_path, const LoadOptions& options) {
   const ModelFiles files(name_or_path.string(), hub_options(options));
   files.at("config.json");
   Config config = Config::from_file(files.folder());
@@ -320,10 +361,33 @@ Config config_from_pretrained(const fs::path& name_or_path, const LoadOptions& o
   return updated_config(std::move(config), options);
 }
 
+LoadedModel load_base(const fs::path& name_or_path, const LoadOptions& options);
+
+}  // namespace
+
+Config config_from_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
+  if (options.config) return updated_config(*options.config, options);
+  if (names_a_config_file(name_or_path)) return updated_config(Config::from_file(name_or_path), options);
+  const fs::path base = adapter_in(name_or_path, options).base;
+  return config_of_base(base, base == name_or_path ? options : options_of_base(options));
+}
+
 LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& options) {
+  const AdapterFolder found = adapter_in(name_or_path, options);
+  if (!found.has_adapter) return load_base(name_or_path, options);
+  LoadedModel out = load_base(found.base, found.base == name_or_path ? options : options_of_base(options));
+  const HubOptions where = adapter_options(options);
+  load_adapter(*out.model, name_or_path, "default",
+               {.subfolder = where.subfolder, .revision = where.revision, .cache_dir = where.cache_dir});
+  out.model->eval();
+  return out;
+}
+
+namespace {
+
+LoadedModel load_base(const fs::path& name_or_path, const LoadOptions& options) {
   const bool is_there = fs::is_regular_file(name_or_path);
-  const bool is_file =
-      is_there || (options.config && !fs::exists(name_or_path) && fs::exists(name_or_path.string() + ".index"));
+  const bool is_file = names_a_weight_file(name_or_path, options);
   if (is_file) {
     if (const FileFormat found = is_there ? format_of_file(name_or_path.string()) : FileFormat::unknown;
         !may_be_weights(found))
@@ -335,12 +399,13 @@ LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& opt
       throw UserError(ErrorKind::bad_file,
                       name_or_path.string() +
                           " is a weight file, and there is no config.json beside it: give a config, or name a folder");
-    const Config config = config_from_pretrained(folder.empty() ? fs::path(".") : folder, beside);
+    const Config config = options.config ? updated_config(*options.config, options)
+                                         : config_of_base(folder.empty() ? fs::path(".") : folder, beside);
     const CheckpointFiles files = checkpoint_at(name_or_path);
     return load_model(config, files, open_checkpoint(files, options), options);
   }
   const ModelFiles where(name_or_path.string(), hub_options(options));
-  Config config = config_from_pretrained(name_or_path, options);
+  Config config = options.config ? updated_config(*options.config, options) : config_of_base(name_or_path, options);
   choose_class(config, options);  // an architecture that we do not have is said before weights are looked for
   const CheckpointFiles files =
       find_checkpoint(where, {.use_safetensors = options.use_safetensors, .variant = options.variant});
@@ -349,6 +414,8 @@ LoadedModel load_pretrained(const fs::path& name_or_path, const LoadOptions& opt
     out.model->generation_config_json = file_text(*generation);
   return out;
 }
+
+}  // namespace
 
 LoadedModel load_pretrained(const Config& config, const StateDict& state, const LoadOptions& options) {
   return load_model(updated_config(config, options), {}, Checkpoint::of(state.items()), options);

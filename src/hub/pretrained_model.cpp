@@ -5,6 +5,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/tie_weights.h"
 #include "calque/nn/convolution.h"
 #include "calque/nn/init.h"
@@ -105,11 +106,14 @@ void PretrainedModel::gradient_checkpointing_enable(bool use_reentrant) {
       model->gradient_checkpointing_reentrant = use_reentrant;
     }
   internal_assert(found, "gradient_checkpointing_enable: no model");
+  if (adapters && !input_grads_) input_grads_ = enable_input_require_grads(*this);
 }
 
 void PretrainedModel::gradient_checkpointing_disable() {
   for (Module* module : modules())
     if (auto* model = dynamic_cast<PretrainedModel*>(module)) model->gradient_checkpointing = false;
+  if (input_grads_) input_grads_->remove();
+  input_grads_.reset();
 }
 
 bool PretrainedModel::is_gradient_checkpointing() {

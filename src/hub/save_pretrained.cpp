@@ -12,9 +12,11 @@
 #include "calque/file/file_writer.h"
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/checkpoint.h"
 #include "calque/hub/offload.h"
 #include "calque/hub/sharding.h"
+#include "hub/adapter/files.h"
 #include "hub/config_json.h"
 
 namespace calque {
@@ -293,10 +295,42 @@ static std::string generation_config_of(const PretrainedModel& model, const Save
   return model.generation_config_json;
 }
 
+// Of a model with adapters the one that counts, and nothing of the base model.
+static SaveResult save_active_adapter(PretrainedModel& model, const std::filesystem::path& folder,
+                                      const SaveOptions& options) {
+  const std::vector<std::string> active = active_adapters(model);
+  if (active.size() > 1)
+    throw UserError(
+        "Multiple active adapters detected, saving multiple active adapters is not supported yet. You can save "
+        "adapters separately one by one: set_adapter(model, {name}), then save_pretrained(model, folder)");
+  if (active.empty()) throw UserError("save_pretrained: no adapter of the model is active; choose one with set_adapter");
+  std::vector<std::string> companions;
+  if (options.companions_of && options.is_main_process) companions = companions_in(*options.companions_of, folder);
+  const auto replaces = [&](const std::string& file) {
+    return adapter::is_adapter_file(file) || std::ranges::binary_search(companions, file);
+  };
+  SaveResult result;
+  FolderWriter writer(folder, replaces, options.at_best);
+  naming_folder(writer.path(), folder, [&] {
+    const adapter::Written written =
+        adapter::write_files(model, active[0], writer.path(), options.safe_serialization, options.sync);
+    result.files = written.files;
+    result.total_size = written.bytes;
+    for (const std::string& name : companions) {
+      naming_companions(*options.companions_of,
+                        [&] { copy_companion(*options.companions_of / name, writer.path() / name, options.sync); });
+      result.files.push_back(name);
+    }
+  });
+  result.exchange = writer.commit(options.sync);
+  return result;
+}
+
 SaveResult save_pretrained(PretrainedModel& model, const std::filesystem::path& folder, const SaveOptions& options) {
   std::error_code ignored;  // FolderWriter says what is wrong with a path
   if (std::filesystem::is_regular_file(folder, ignored))
     throw UserError(ErrorKind::bad_file, "save_pretrained: " + folder.string() + " should be a directory, not a file");
+  if (model.adapters) return save_active_adapter(model, folder, options);
   const bool five = options.transformers >= 5;
   const uint64_t limit = parse_file_size(options.max_shard_size.empty() ? (five ? "50GB" : "5GB") : options.max_shard_size);
 

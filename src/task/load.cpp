@@ -6,6 +6,7 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/registry.h"
 
 namespace calque {
@@ -64,7 +65,8 @@ ModelForTask load_model_for_task(const std::filesystem::path& folder, const Load
 TaskModel load_for_task(const std::filesystem::path& folder, const LoadOptions& options,
                         std::span<const std::string_view> tasks, std::string_view command) {
   ModelForTask found = load_model_for_task(folder, options, tasks, command);
-  return {std::move(found.model), Tokenizer::from_file(ModelFiles(folder.string()).folder()), std::move(found.task)};
+  return {std::move(found.model), Tokenizer::from_file(tokenizer_folder(ModelFiles(folder.string()).folder())),
+          std::move(found.task)};
 }
 
 std::vector<std::string> labels_of(const Config& config) {

@@ -15,6 +15,7 @@
 #include "calque/file/mapped_file.h"
 #include "calque/file/pickle.h"
 #include "calque/grad/autograd.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/save_pretrained.h"
 #include "calque/op/autocast.h"
@@ -37,8 +38,9 @@ void make_trainable(PretrainedModel& model) {
     if (!copy.defined()) copy = t.clone();
     return copy;
   });
-  model.tie_weights();
+  if (!model.adapters) model.tie_weights();  // tied weights stand behind other names then, and stayed one above
   model.train();
+  if (model.adapters) set_adapter(model, active_adapters(model));
 }
 
 ParamGroups trainable_groups(PretrainedModel& model, double weight_decay) {

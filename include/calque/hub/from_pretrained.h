@@ -25,6 +25,7 @@ struct LoadOptions {
   std::optional<DType> dtype = {};  // unset: the config's, else as the weights are
   std::string attention = {};       // "eager" or "sdpa"; by default sdpa where the class has it
   std::string subfolder = {}, variant = {}, revision = "main";
+  std::string adapter_subfolder = {}, adapter_revision = {};  // where its adapter is, when not beside it
   std::filesystem::path cache_dir = {};
   std::optional<bool> use_safetensors = {};
   std::optional<Config> config = {};     // instead of the folder's
@@ -45,7 +46,8 @@ struct LoadedModel {
   LoadReport report;
 };
 
-// In eval mode. `name_or_path` is a folder, ORG/NAME in the hub's cache, or a weight file (options.config says of what).
+// In eval mode. `name_or_path` is a folder, ORG/NAME in the hub's cache, or a weight file (options.config says of what). A folder with
+// an adapter_config.json has an adapter (hub/adapters.h), of the model in it or else of the one that the adapter names.
 // UserErrors name what was looked for and where. What is missing, and what is unexpected in a checkpoint of this class, is
 // also a warning.
 std::shared_ptr<PretrainedModel> from_pretrained(const std::filesystem::path& name_or_path, const LoadOptions& options = {});

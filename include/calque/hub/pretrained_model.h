@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 
 namespace calque {
 
+struct AdapterBook;
 struct Dispatched;
 
 class PretrainedModel : public Module {
@@ -72,7 +74,8 @@ class PretrainedModel : public Module {
   void tie_weights();       // makes tied parameters one tensor
 
   // ---- gradient checkpointing: recorded, for when gradients are computed ---------------------------------------------
-  // On for this model and those inside it. UserError for a class that does not support it.
+  // On for this model and those inside it. UserError for a class that does not support it. With adapters what the input embeddings give
+  // takes gradients, so that they reach the adapters through frozen layers.
   void gradient_checkpointing_enable(bool use_reentrant = true);
   void gradient_checkpointing_disable();
   bool is_gradient_checkpointing();  // on for any model inside this one
@@ -85,6 +88,8 @@ class PretrainedModel : public Module {
 
   // Where a device map put it (hub/offload.h); null when none did.
   std::shared_ptr<const Dispatched> dispatched;
+  // The configurations of its adapters (hub/adapters.h); null when it has none.
+  std::shared_ptr<const AdapterBook> adapters;
 
   // What generation_config.json said; empty when there was none, and config() has what is known.
   std::string generation_config_json;
@@ -104,6 +109,7 @@ class PretrainedModel : public Module {
 
  private:
   Config config_;
+  std::optional<HookHandle> input_grads_;  // of gradient checkpointing with adapters
 };
 
 // Gives a model class its copy and its name: struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> { ... }, where

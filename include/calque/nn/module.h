@@ -117,6 +117,8 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual std::vector<std::string> argument_names() const { return {}; }
   // What is known of their kinds and of the result's structure (nn/signature.h).
   virtual ForwardSignature forward_signature() const;
+  // Null, or the module that this one stands in front of (an adapter's base layer): a Child that is asked for members shows those.
+  virtual Module* wrapped_module() const { return nullptr; }
 
   // ---- registration -------------------------------------------------------------------------------------------------
   // A name taken by the same kind is replaced, by another kind a UserError. An undefined tensor or null module is

@@ -262,12 +262,14 @@ class Child {
 
   explicit operator bool() const { return slot_->module != nullptr; }
   Module* module() const { return slot_->module.get(); }
-  // As the class it was registered with; UserError when it was replaced by another or is None.
+  // As the class it was registered with, or what was put in front of it wraps; UserError when it was replaced by another or is None.
+  // Calls go to what is in the slot.
   M* operator->() const { return &get(); }
   M& operator*() const { return get(); }
   M& get() const {
     if (slot_->changes == changes_ && typed_) return *typed_;
-    if (M* now = dynamic_cast<M*>(slot_->module.get())) return *now;
+    for (Module* now = slot_->module.get(); now; now = now->wrapped_module())
+      if (M* found = dynamic_cast<M*>(now)) return *found;
     nn_detail::replaced_child(*slot_);
   }
 
@@ -292,12 +294,18 @@ class Child {
       if constexpr (nn_detail::SignatureOf<M>::as_values)
         return nn_detail::BoxedForward<M, sizeof...(G)>::through_values(module, std::forward<G>(given)...);
       else
-        return get()(std::forward<G>(given)...);
+        return unwrapped()(std::forward<G>(given)...);
     } else if constexpr (std::invocable<M&, G...>) {  // as it is called directly: Sequential gives a tensor
       return from_value<std::invoke_result_t<M&, G...>>(module.call(Values{to_value(given)...}));
     } else {
       return module.call(Values{to_value(given)...});
     }
+  }
+
+  // What is called with arguments that are no Values has to be of the class itself.
+  M& unwrapped() const {
+    if (M* now = dynamic_cast<M*>(slot_->module.get())) return *now;
+    nn_detail::replaced_child(*slot_);
   }
 
   ModuleSlot* slot_;

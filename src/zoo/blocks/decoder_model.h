@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../heads/decoder_heads.h"
+#include "calque/hub/adaptable.h"
 #include "calque/hub/registry.h"
 #include "decoder_parts.h"
 #include "experts.h"
@@ -46,9 +47,10 @@ struct DecoderLayer : NamedModule<DecoderLayer> {
 };
 
 // An Embedding that scales what it gives.
-struct ScaledEmbedding : NamedModule<ScaledEmbedding, Embedding> {
+struct ScaledEmbedding : NamedModule<ScaledEmbedding, Embedding>, ScaledEmbeddings {
   ScaledEmbedding(std::string type, int64_t count, int64_t size, EmbeddingOptions options, double scale);
   Tensor forward(const Tensor& input);
+  Tensor scale_of_embeddings() const override { return *embed_scale; }
 
   Buffer embed_scale;
 };

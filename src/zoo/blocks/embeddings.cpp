@@ -8,6 +8,7 @@
 #include "calque/op/aten/comparison.h"
 #include "calque/op/aten/padding.h"
 #include "calque/op/aten/unary.h"
+#include "calque/op/aten/zeros.h"
 
 namespace calque {
 
@@ -30,6 +31,8 @@ Tensor sinusoids_of(const Tensor& positions, int64_t size, std::optional<int64_t
 ScaledWordEmbedding::ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding,
                                          double scale)
     : NamedModule(std::move(name), words, size, EmbeddingOptions{.padding_idx = padding}), scale(scale) {}
+
+Tensor ScaledWordEmbedding::scale_of_embeddings() const { return full({}, Scalar(scale), weight->dtype()); }
 
 Tensor ScaledWordEmbedding::forward(const Tensor& input_ids) {
   const Tensor found = Embedding::forward(input_ids);

@@ -5,16 +5,18 @@
 #include <optional>
 #include <string>
 
+#include "calque/hub/adaptable.h"
 #include "calque/nn/linear.h"
 #include "family_module.h"
 
 namespace calque {
 
 // Words times a factor. A family gives it its own class name.
-struct ScaledWordEmbedding : NamedModule<ScaledWordEmbedding, Embedding> {
+struct ScaledWordEmbedding : NamedModule<ScaledWordEmbedding, Embedding>, ScaledEmbeddings {
   static constexpr const char* forward_arguments[] = {"input_ids"};
   ScaledWordEmbedding(std::string name, int64_t words, int64_t size, std::optional<int64_t> padding, double scale);
   Tensor forward(const Tensor& input_ids);
+  Tensor scale_of_embeddings() const override;
   double scale;
 };
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "calque/hub/adaptable.h"
 #include "decoder_parts.h"
 
 namespace calque {
@@ -27,11 +28,12 @@ struct Router : NamedModule<Router> {
   Tensor chosen_of_groups(const Tensor& scores) const;
 };
 
-struct ExpertWeights : NamedModule<ExpertWeights> {
+struct ExpertWeights : NamedModule<ExpertWeights>, StackedExperts {
   static constexpr const char* forward_arguments[] = {"hidden_states", "top_k_index", "top_k_weights"};
   ExpertWeights(std::string type, int64_t hidden_size, const ExpertsDesign& design, const std::string& activation);
   Tensor forward(const Tensor& hidden_states, const Tensor& chosen, const Tensor& weights);
   void reset(double range);
+  bool is_transposed() const override { return design.transposed; }
 
   ExpertsDesign design;
   Activation activation;
