@@ -54,11 +54,11 @@ CALQUE_INLINE void each_vector(void* const* arrays, int64_t n, F fn) {
   }
 }
 
-#define RULE_TYPES                                             \
-  using T = Wide<S>;                                           \
-  using V = Vec<T>;                                            \
-  const auto keep = [](V v) { return stored<S, rounded>(v); }; \
-  const auto number = [](double v) { return splat<T>(static_cast<T>(v)); };    \
+#define RULE_TYPES                                                          \
+  using T = Wide<S>;                                                        \
+  using V = Vec<T>;                                                         \
+  const auto keep = [](V v) { return stored<S, rounded>(v); };              \
+  const auto number = [](double v) { return splat<T>(static_cast<T>(v)); }; \
   const auto factor = [](double v) { return splat<T>(static_cast<T>(static_cast<S>(static_cast<T>(v)))); }
 
 template <class S, bool rounded>
@@ -94,9 +94,10 @@ void adam(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const AdamUpdate& u = *static_cast<const AdamUpdate*>(numbers);
   const T weight = static_cast<T>(u.lerp_weight);
-  const V decay = rounded ? factor(u.weight_decay) : number(u.weight_decay), shrink = number(u.shrink), beta2 = number(u.beta2),
-          fresh = number(u.one_minus_beta2);
-  const V correction = number(u.correction2_sqrt), eps = rounded ? factor(u.eps) : number(u.eps), step = number(-u.step_size);
+  const V decay = rounded ? factor(u.weight_decay) : number(u.weight_decay), shrink = number(u.shrink),
+          beta2 = number(u.beta2), fresh = number(u.one_minus_beta2);
+  const V correction = number(u.correction2_sqrt), eps = rounded ? factor(u.eps) : number(u.eps),
+          step = number(-u.step_size);
   each_vector<S>(arrays, n, [&](V& p, V g, V& mean, V& square, V& most) {
     if (u.maximize) g = -g;
     if (u.weight_decay != 0) g = keep(fma(p, decay, g));
@@ -114,7 +115,8 @@ template <class S, bool rounded>
 void adagrad(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const AdagradUpdate& u = *static_cast<const AdagradUpdate*>(numbers);
-  const V decay = factor(u.weight_decay), lr = rounded ? number(-u.lr) : factor(-u.lr), eps = rounded ? factor(u.eps) : number(u.eps);
+  const V decay = factor(u.weight_decay), lr = rounded ? number(-u.lr) : factor(-u.lr),
+          eps = rounded ? factor(u.eps) : number(u.eps);
   each_vector<S>(arrays, n, [&](V& p, V g, V& sum, V&, V&) {
     if (u.maximize) g = -g;
     if (u.weight_decay != 0) g = keep(fma(p, decay, g));
