@@ -22,9 +22,9 @@ nlohmann::json traced_by_transformers() {
 std::shared_ptr<PeftModel> wrapped(const nlohmann::json& one) {
   manual_seed(0);
   const std::shared_ptr<PretrainedModel> model =
-      one.at("model") == "t5" ? from_config(Config::from_json(one.at("config").dump()),
-                                            {.model_class = "T5ForConditionalGeneration"})
-                              : from_pretrained(golden("adapters") / "base");
+      one.at("model") == "t5"
+          ? from_config(Config::from_json(one.at("config").dump()), {.model_class = "T5ForConditionalGeneration"})
+          : from_pretrained(golden("adapters") / "base");
   const std::string task = one.at("class") == "PeftModelForCausalLM" ? "CAUSAL_LM" : "SEQ_2_SEQ_LM";
   add_adapter(*model, AdapterConfig(AdapterType::lora, {{"r", 2}, {"task_type", task}}));
   const GradModeScope no_grad(false);
@@ -88,7 +88,8 @@ TEST(PeftModels, are_traced_as_transformers_traces_them) {
 TEST(PeftModels, have_the_names_of_peft) {
   const auto model = from_pretrained(golden("adapters") / "base");
   load_adapter(*model, golden("adapters") / "lora");
-  const Tensor ids = SafetensorsFile::open((golden("adapters") / "lora" / "expected.safetensors").string()).tensor("input_ids");
+  const Tensor ids =
+      SafetensorsFile::open((golden("adapters") / "lora" / "expected.safetensors").string()).tensor("input_ids");
   const GradModeScope no_grad(false);
   const Tensor before = (*model)({{arg::input_ids, ids}}).logits();
   PeftModel wrapper(model);

@@ -23,7 +23,9 @@ class PeftModel final : public PretrainedModel {
 
   std::string main_input_name() const override { return get_base_model().main_input_name(); }
   std::vector<std::string> dummy_input_names() const override { return get_base_model().dummy_input_names(); }
-  ModelInputs example_inputs(const ExampleSizes& sizes = {}) const override { return get_base_model().example_inputs(sizes); }
+  ModelInputs example_inputs(const ExampleSizes& sizes = {}) const override {
+    return get_base_model().example_inputs(sizes);
+  }
   bool is_encoder_decoder() const override { return get_base_model().is_encoder_decoder(); }
   bool can_generate() const override { return get_base_model().can_generate(); }
   Child<Embedding>* input_embeddings() override { return get_base_model().input_embeddings(); }

@@ -8,7 +8,9 @@ namespace {
 
 // PEFT's LoraModel and IA3Model: what holds the layers, and hands calls on.
 struct Tuner final : Module {
-  Tuner(std::string type, std::shared_ptr<Module> model) : type(std::move(type)) { register_module("model", std::move(model)); }
+  Tuner(std::string type, std::shared_ptr<Module> model) : type(std::move(type)) {
+    register_module("model", std::move(model));
+  }
   std::string type_name() const override { return type; }
   std::vector<std::string> argument_names() const override { return module_slots()[0]->module->argument_names(); }
   ForwardSignature forward_signature() const override { return module_slots()[0]->module->forward_signature(); }
@@ -51,13 +53,13 @@ PretrainedModel& PeftModel::get_base_model() const {
 
 std::string PeftModel::type_name() const {
   const std::string task = first_config(get_base_model()).text("task_type");
-  const char* name = task == "CAUSAL_LM"      ? "PeftModelForCausalLM"
-                     : task == "SEQ_2_SEQ_LM" ? "PeftModelForSeq2SeqLM"
-                     : task == "SEQ_CLS"      ? "PeftModelForSequenceClassification"
-                     : task == "TOKEN_CLS"    ? "PeftModelForTokenClassification"
-                     : task == "QUESTION_ANS" ? "PeftModelForQuestionAnswering"
+  const char* name = task == "CAUSAL_LM"            ? "PeftModelForCausalLM"
+                     : task == "SEQ_2_SEQ_LM"       ? "PeftModelForSeq2SeqLM"
+                     : task == "SEQ_CLS"            ? "PeftModelForSequenceClassification"
+                     : task == "TOKEN_CLS"          ? "PeftModelForTokenClassification"
+                     : task == "QUESTION_ANS"       ? "PeftModelForQuestionAnswering"
                      : task == "FEATURE_EXTRACTION" ? "PeftModelForFeatureExtraction"
-                                              : "PeftModel";
+                                                    : "PeftModel";
   return std::string("peft.peft_model.") + name;
 }
 
