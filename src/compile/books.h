@@ -18,6 +18,8 @@ void write_guards_log(const Guards& guards, const CompilationMetrics& metrics);
 void trace_start(const CompilationMetrics& metrics);
 void trace_capture(const Captured& captured, const Guards& guards, const CompilationMetrics& metrics);
 void trace_graph(const GraphModule& module, const CompilationMetrics& metrics);
+void trace_training(const GraphModule& joint, const GraphModule& forward, const GraphModule& backward,
+                    const CompilationMetrics& metrics);
 void trace_metrics(const CompilationMetrics& metrics);
 
 }  // namespace calque::compile_detail

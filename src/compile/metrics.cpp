@@ -87,6 +87,7 @@ std::vector<std::pair<std::string, Value>> fields(const CompilationMetrics& m) {
       {"specialize_float", m.specialize_float},
       {"dynamo_config", m.dynamo_config},
       {"is_forward", m.is_forward},
+      {"backward_cumulative_compile_time_us", optional_value(m.backward_cumulative_compile_time_us)},
       {"is_runtime", m.is_runtime},
       {"start_time_us", m.start_time_us},
       {"end_time_us", m.end_time_us},

@@ -15,6 +15,7 @@
 #include "compile/debug.h"
 #include "compile/function.h"
 #include "compile/recording.h"
+#include "compile/training.h"
 
 namespace calque::compile_detail {
 
@@ -127,7 +128,11 @@ void Function::build(Step& step, CompilationMetrics* metrics) {
   } else {
     const Phase phase("backend", "backend_compile");
     try {
-      built->graph = backend_(built->part.module, examples);
+      // Other backends, and functions of the user's, see the graph as it was captured and are recorded as they run.
+      if (!options_.with && options_.backend == "calque")
+        if (auto passes = training_graph(built->part.module, examples, backend_, metrics ? *metrics : new_metrics()))
+          built->graph = std::move(*passes);
+      if (!built->graph.run) built->graph = backend_(built->part.module, examples);
       if (!built->graph.run) throw UserError("the backend gave nothing that can be called");
     } catch (const std::exception& e) {
       const std::string text =

@@ -160,6 +160,18 @@ void trace_graph(const GraphModule& module, const CompilationMetrics& metrics) {
   write_event(metrics, {{"artifact", {{"name", "calque_part"}, {"encoding", "string"}}}}, &text);
 }
 
+void trace_training(const GraphModule& joint, const GraphModule& forward, const GraphModule& backward,
+                    const CompilationMetrics& metrics) {
+  if (!trace_enabled()) return;
+  const auto write = [&](const char* event, const GraphModule& module) {
+    const std::string code = module.print_readable();
+    write_event(metrics, {{event, Json::object()}}, &code);
+  };
+  write("aot_joint_graph", joint);
+  write("aot_forward_graph", forward);
+  write("aot_backward_graph", backward);
+}
+
 void trace_metrics(const CompilationMetrics& metrics) {
   if (!trace_enabled()) return;
   if (metrics.recompile_reason) {
@@ -171,7 +183,7 @@ void trace_metrics(const CompilationMetrics& metrics) {
   record.erase("compile_id");
   record["stack"] = stack_of(metrics);
   for (const char* absent : {"non_compliant_ops", "compliant_custom_ops"}) record[absent] = Json::array();
-  write_event(metrics, {{"compilation_metrics", std::move(record)}});
+  write_event(metrics, {{metrics.is_forward ? "compilation_metrics" : "bwd_compilation_metrics", std::move(record)}});
 }
 
 }  // namespace compile_detail

@@ -16,6 +16,15 @@ namespace {
 
 bool wants_gradient(const Value& v) { return v.is_tensor() && v.to_tensor().defined() && v.to_tensor().requires_grad(); }
 
+// A real tensor's sizes are fixed; those of a fake one stay what they are.
+Tensor as_fake(const Tensor& t, FakeMode& fake) {
+  if (t.is_fake()) return fake.from_tensor(t);
+  SymbolicContext fixed;
+  fixed.sizes.assign(static_cast<size_t>(t.dim()), DimDynamic::static_size);
+  fixed.constraint_sizes.resize(fixed.sizes.size());
+  return fake.from_tensor(t.detach(), Source::constant("primal"), &fixed);
+}
+
 // The primals without data, each a leaf.
 Values fake_primals(const Values& primals, FakeMode& fake) {
   std::unordered_map<const TensorImpl*, Tensor> made;
@@ -28,7 +37,7 @@ Values fake_primals(const Values& primals, FakeMode& fake) {
     const Tensor& t = v.to_tensor();
     Tensor& own = made[&t.impl()];
     if (!own.defined()) {
-      const Tensor known = fake.from_tensor(t.is_fake() ? t : t.detach());
+      const Tensor known = as_fake(t, fake);
       own = fake.make_fake(known.meta());
       own.impl().env = known.impl().env ? known.impl().env : own.impl().env;
       if (t.requires_grad()) own.set_requires_grad();

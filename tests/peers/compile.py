@@ -214,26 +214,36 @@ def compare_same(count):
 # ---- the structured trace -------------------------------------------------------------------------------------------
 
 
-def compare_trace():
+def traced(what):
+    """{page: its text} that tlparse makes of a run of the program; none without tlparse."""
     tlparse = shutil.which("tlparse", path=os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", ""))
     check("tlparse is installed", tlparse is not None, "tools/peers/requirements.txt names it")
     if not tlparse:
-        return
+        return {}
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([PROGRAM, "counts"], check=True, capture_output=True, env={**os.environ, "CALQUE_TRACE": folder})
+        subprocess.run([PROGRAM, what], check=True, capture_output=True, env={**os.environ, "CALQUE_TRACE": folder})
         (log,) = glob.glob(os.path.join(folder, "dedicated_log_torch_trace_*.log"))
         out = os.path.join(folder, "pages")
         ran = subprocess.run([tlparse, log, "-o", out, "--strict", "--no-browser"], capture_output=True, text=True)
-        check("tlparse reads the trace", ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:])
-        pages = glob.glob(os.path.join(out, "**", "*"), recursive=True)
-        names = [os.path.relpath(p, out) for p in pages]
-        index = open(os.path.join(out, "index.html")).read() if "index.html" in names else ""
-        for part in ("dynamo_output_graph", "dynamo_guards", "compilation_metrics", "calque_part", "dynamo_graph_break_reason",
-                     "recompile_reasons"):
-            check(f"tlparse shows {part}", any(part in n for n in names), f"{names[:40]}")
-        check("tlparse lists the compilations", "compile_peer.cpp" in index and "[0/0]" in index, index[:2000])
-        graphs = [open(p).read() for p in pages if "dynamo_output_graph" in p]
-        check("tlparse shows the graphs' code", any("aten.sin" in g for g in graphs), f"{graphs[:1]}")
+        check(f"tlparse reads the trace of {what}", ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:])
+        pages = [p for p in glob.glob(os.path.join(out, "**", "*"), recursive=True) if os.path.isfile(p)]
+        return {os.path.relpath(p, out): open(p).read() for p in pages}
+
+
+def compare_trace():
+    pages = traced("counts")
+    for part in ("dynamo_output_graph", "dynamo_guards", "compilation_metrics", "calque_part", "dynamo_graph_break_reason",
+                 "recompile_reasons"):
+        check(f"tlparse shows {part}", any(part in n for n in pages), f"{list(pages)[:40]}")
+    index = pages.get("index.html", "")
+    check("tlparse lists the compilations", "compile_peer.cpp" in index and "[0/0]" in index, index[:2000])
+    graphs = [text for name, text in pages.items() if "dynamo_output_graph" in name]
+    check("tlparse shows the graphs' code", any("aten.sin" in g for g in graphs), f"{graphs[:1]}")
+    pages = traced("train")
+    for part in ("aot_joint_graph", "aot_forward_graph", "aot_backward_graph", "bwd_compilation_metrics"):
+        check(f"tlparse shows {part}", any(part in n for n in pages), f"{list(pages)[:40]}")
+    backward = "".join(text for name, text in pages.items() if "aot_backward_graph" in name)
+    check("tlparse shows the backward pass", "tangents_1" in backward and "aten.cos" in backward, backward[:500])
 
 
 # ---- .npz ------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // What tests/peers/compile.py compares with PyTorch. `compile_peer counts`: captures and graphs after each call of each scenario, as
-// JSON. `compile_peer npz IN OUT` reads arrays and writes them. `compile_peer same`: lines of JSON with two nested values, a reference and options; a line with the verdict of same() for each.
+// JSON. `compile_peer train` trains a function a step, for its trace. `compile_peer npz IN OUT` reads arrays and writes them. `compile_peer same`: lines of JSON with two nested values, a reference and options; a line with the verdict of same() for each.
 #include <cmath>
 #include <iostream>
 
@@ -9,6 +9,7 @@
 #include "calque/compile/compile.h"
 #include "calque/compile/same.h"
 #include "calque/file/npz.h"
+#include "calque/grad/autograd.h"
 #include "calque/op/ops.h"
 
 namespace calque {
@@ -209,6 +210,12 @@ int run(const std::vector<std::string>& words) {
   const std::string what = words.empty() ? "" : words[0];
   if (what == "npz" && words.size() == 3) {
     save_npz(words[2], load_npz(words[1]));
+    return 0;
+  }
+  if (what == "train") {
+    const auto f = compile([](const Tensor& x, const Tensor& w) { return x.matmul(w).sin(); });
+    const Tensor w = rand({4, 2}).set_requires_grad();
+    backward(f(rand({3, 4}), w).sum());
     return 0;
   }
   if (what == "counts") {

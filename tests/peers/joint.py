@@ -9,6 +9,8 @@ reason in joint_gaps.tsv; others fail. Of every second layer the inputs want gra
 
 The forms "module", "inference" and "simple" are those of aot_export_module with and without trace_joint and of
 aot_export_joint_simple, of the program's module: the code that PyTorch and Calque print (bin/joint_peer), and their signatures.
+The form "partition" is what the forward pass keeps for the backward one: Calque's min-cut at most as many bytes as PyTorch's, and the
+gradients of both of Calque's partitions those of its eager pass.
 """
 import argparse
 import json
@@ -22,6 +24,7 @@ import warnings
 import torch
 import torch.utils._pytree as pytree
 from torch._functorch.aot_autograd import aot_export_joint_simple, aot_export_module
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.export.experimental import _export_forward_backward
 
 warnings.filterwarnings("ignore")
@@ -154,13 +157,15 @@ def entry_points(program, inputs, a, folder):
         def f(*flat):
             return tuple(pytree.tree_leaves(torch.func.functional_call(m, dict(zip(names, flat[: len(names)])), tuple(flat[len(names) :]), tie_weights=False)))
 
-        return code(aot_export_joint_simple(f, (*state, *inputs), trace_joint=True).code)
+        nonlocal joint
+        joint = aot_export_joint_simple(f, (*state, *inputs), trace_joint=True)
+        return code(joint.code)
 
     def exported(**options):
         graph, signature = aot_export_module(Tupled(), inputs, **options)
         return code(graph.code, False) + [x.replace(" m.", " ") for x in outputs_of(signature)]
 
-    out = {}
+    out, joint = {}, None
     for form, theirs in (("module", lambda: exported(trace_joint=True, output_loss_index=0)), ("inference", lambda: exported(trace_joint=False)), ("simple", simple)):
         try:
             x = theirs()
@@ -172,7 +177,27 @@ def entry_points(program, inputs, a, folder):
             y = code(y) if form == "simple" else code(y[0], False) + outputs_of_calque(y[1])
         if x != y:
             out[form] = [x, y]
+    found = ours["partition"]
+    if joint is None or found is None:
+        out["partition"] = None
+    elif isinstance(found, str):
+        out["partition"] = ["", found]
+    else:
+        theirs = saved_bytes(joint)
+        BYTES.append((theirs, found[1][0]))
+        if found[1][0] > theirs or max(found[0][1], found[1][1]) > 1e-5:
+            out["partition"] = ["", f"PyTorch keeps {theirs} bytes, Calque {found[1][0]} (default {found[0][0]}); differences {found[0][1]}, {found[1][1]}"]
     return out
+
+
+BYTES = []  # kept by PyTorch's min-cut and by Calque's
+
+
+def saved_bytes(joint):
+    n = joint._out_spec.child(0).num_leaves
+    forward, _ = min_cut_rematerialization_partition(joint, None, num_fwd_outputs=n)
+    kept = forward.graph.find_nodes(op="output")[0].args[0][n:]
+    return sum(x.meta["val"].numel() * x.meta["val"].itemsize for x in kept if isinstance(x.meta["val"], torch.Tensor))
 
 
 def one(name, make, inputs, kwargs, folder):
@@ -193,7 +218,7 @@ def one(name, make, inputs, kwargs, folder):
     flat_inputs = pytree.tree_leaves((inputs, kwargs))
     plain = not kwargs and all(isinstance(x, torch.Tensor) for x in inputs)
     out = entry_points(program, inputs, a, folder) if plain else {}
-    for form in ("module", "inference", "simple"):
+    for form in ("module", "inference", "simple", "partition"):
         if not plain or (form in out and out[form] is None):
             out[form] = None
     x, y = export_driver.normal(str(theirs)), export_driver.normal(r.stdout.rstrip("\n"))
@@ -245,7 +270,7 @@ def main():
                 if o.show:
                     print(f"{name}: PyTorch makes none: {found['PyTorch']}")
                 continue
-            for form in ("printed", "results", "read", "module", "inference", "simple"):
+            for form in ("printed", "results", "read", "module", "inference", "simple", "partition"):
                 if form in found and found[form] is None:  # refused by both, or no case
                     continue
                 if form not in found:
@@ -262,6 +287,8 @@ def main():
                         export_driver.report(name, form, a, b if isinstance(b, list) else [b], o.show)
                     else:
                         print(f"{name}: {form}: {b}")
+    if BYTES:
+        print(f"kept for the backward pass: {sum(b for _, b in BYTES)} bytes, PyTorch's min-cut {sum(a for a, _ in BYTES)}, in {len(BYTES)} modules")
     print(f"{passed} passed, {failed} failed, {listed} listed, {refused} refused by PyTorch")
     return 1 if failed else 0
 

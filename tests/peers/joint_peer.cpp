@@ -7,7 +7,13 @@
 #include "calque/export/aot.h"
 #include "calque/export/pt2.h"
 #include "calque/file/safetensors.h"
+#include "calque/grad/autograd.h"
+#include "calque/graph/interpreter.h"
 #include "calque/nn/functional_call.h"
+#include "calque/op/aten/arithmetic.h"
+#include "calque/op/aten/reductions.h"
+#include "calque/tensor/generator.h"
+#include "calque/trace/partition.h"
 
 namespace {
 
@@ -46,6 +52,45 @@ struct Flat {
   Values primals;
 };
 
+// Of the gradients by a partition's two passes from those of an eager one, with the outputs themselves for tangents.
+double largest_difference(const Partition& p, const JointGraph& joint, const Flat& flat, const Values& primals) {
+  Values plain;
+  TensorVector leaves;
+  for (const Value& v : primals) {
+    plain.emplace_back(v.to_tensor().detach());
+    if (v.to_tensor().requires_grad()) leaves.push_back(v.to_tensor());
+  }
+  manual_seed(1);
+  const Values all = Interpreter(std::as_const(*p.forward).graph()).run(plain).to_items();
+  manual_seed(1);
+  const Values eager = flat(primals).to_items();
+  Values given(all.begin() + static_cast<std::ptrdiff_t>(joint.num_forward), all.end());
+  TensorVector outputs, tangents;
+  for (const size_t i : joint.tangents) {
+    outputs.push_back(eager.at(i).to_tensor());
+    tangents.push_back(eager.at(i).to_tensor().detach());
+    given.emplace_back(tangents.back());
+  }
+  const TensorVector expected = grad(outputs, leaves, {.grad_outputs = tangents, .allow_unused = true});
+  double out = 0;
+  const auto compare = [&](const Tensor& a, const Tensor& b) {
+    if (a.numel() == 0) return;
+    const double scale = std::max(1.0, b.abs().max().item<double>());
+    out = std::max(out, (a - b).abs().max().item<double>() / scale);
+  };
+  for (size_t i = 0; i < eager.size(); ++i)
+    if (is_floating(eager[i].to_tensor().dtype())) compare(all[i].to_tensor(), eager[i].to_tensor().detach());
+  size_t next = 0;
+  const Values results = Interpreter(std::as_const(*p.backward).graph()).run(given).to_items();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!primals[i].to_tensor().requires_grad()) continue;
+    const Tensor& e = expected.at(next++);
+    if (e.defined() != results[i].is_tensor()) return 1e9;
+    if (e.defined()) compare(results[i].to_tensor(), e);
+  }
+  return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,6 +123,20 @@ int main(int argc, char** argv) {
       Values primals = flat.primals;
       primals.insert(primals.end(), inputs.begin(), inputs.end());
       return json(aot_export_joint_simple(std::ref(flat), primals)->code());
+    });
+    attempt(out, "partition", [&] {
+      const Flat flat(*program);
+      Values primals = flat.primals;
+      primals.insert(primals.end(), inputs.begin(), inputs.end());
+      const JointGraph joint = trace_joint(std::ref(flat), primals);
+      if (!joint.written.empty()) return json();
+      json result;
+      for (const bool least : {false, true}) {
+        const Partition p = least ? min_cut_rematerialization_partition(*joint.module, joint.num_forward)
+                                  : default_partition(*joint.module, joint.num_forward);
+        result.push_back({p.saved_bytes, largest_difference(p, joint, flat, primals)});
+      }
+      return result;
     });
     std::ofstream(argv[3]) << out.dump();
   } catch (const std::exception& e) {

@@ -39,7 +39,8 @@ struct CompilationMetrics {
   bool config_suppress_errors = false;
   bool specialize_float = false;
   std::string dynamo_config;  // the options, as JSON
-  bool is_forward = true;
+  bool is_forward = true;     // false: the record of a backward pass, with the identity of the forward's
+  std::optional<int64_t> backward_cumulative_compile_time_us;
   bool is_runtime = false;
   int64_t start_time_us = 0, end_time_us = 0, duration_us = 0;
   std::optional<double> guard_latency_us;  // of the first check
