@@ -75,7 +75,8 @@ struct Counts {
 
 void check_traced(const RandomProgram& program, bool functional, Counts& counts) {
   const auto function = [&](const Values& in) { return gradients(program, in); };
-  const TracedGraph traced = make_fx_values(functional ? functionalize(function) : function, program.inputs(0), {.mode = TracingMode::symbolic});
+  const TracedGraph traced =
+      make_fx_values(functional ? functionalize(function) : function, program.inputs(0), {.mode = TracingMode::symbolic});
   counts.nodes += traced.graph().size();
   const ProducedGuards guards = traced.guards();
   for (size_t set = 0; set < RandomProgram::size_sets; ++set) {
@@ -83,7 +84,8 @@ void check_traced(const RandomProgram& program, bool functional, Counts& counts)
     const Values inputs = program.inputs(set);
     for (const Value& v : inputs) {
       const Tensor& t = v.to_tensor();
-      real.emplace_back(ProducedGuards::RealTensor{{t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}, 0});
+      real.emplace_back(
+          ProducedGuards::RealTensor{{t.sizes().begin(), t.sizes().end()}, {t.strides().begin(), t.strides().end()}, 0});
     }
     if (set != 0 && !guards.accepts(real)) continue;
     ++counts.runs;
@@ -110,8 +112,10 @@ void check_joint(const RandomProgram& program, Counts& counts) {
   Values flat;
   size_t next = 0;
   for (const InputSpec& spec : joint.graph_signature().input_specs)
-    flat.emplace_back(spec.kind == InputKind::user_input ? Value(inputs[next++].to_tensor().detach()) : constants.at(spec.target));
-  ASSERT_EQ(difference(Interpreter(joint.graph()).run(flat).to_items(), expected, false), "") << "joint\n" << joint.graph().str();
+    flat.emplace_back(spec.kind == InputKind::user_input ? Value(inputs[next++].to_tensor().detach())
+                                                         : constants.at(spec.target));
+  ASSERT_EQ(difference(Interpreter(joint.graph()).run(flat).to_items(), expected, false), "") << "joint\n"
+                                                                                              << joint.graph().str();
 }
 
 TEST(RandomGradients, eager_traced_functionalised_and_joint_passes_give_the_same) {
