@@ -17,6 +17,7 @@
 #include "calque/hub/adapters.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/save_pretrained.h"
+#include "calque/tensor/generator.h"
 #include "cli/models.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -224,7 +225,10 @@ void run_train(const TrainCommandOptions& o) {
   const std::shared_ptr<PretrainedModel> model =
       load_model({o.model, o.model_class, o.dtype.empty() ? "float32" : o.dtype, o.attention});
   make_trainable(*model);
-  if (!o.lora.empty()) add_lora(*model, o.lora);
+  if (!o.lora.empty()) {
+    manual_seed(o.seed);  // of the adapter's first values
+    add_lora(*model, o.lora);
+  }
   const Tokenizer tokenizer = Tokenizer::from_file(tokenizer_folder(folder));
   const TrainData data = data_of(o, o.data, *model, tokenizer);
   std::optional<TrainData> evaluation;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/hub/peft_model.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/observer.h"
@@ -70,7 +71,7 @@ DummyInputs::DummyInputs(PretrainedModel& model, uint64_t seed)
       class_name_(model.class_name()),
       forbidden_(numbers_of(config_)),
       state_(seed) {
-  if (const ModelClass* found = model_registry().find_class(class_name_)) tasks_ = found->tasks;
+  if (const ModelClass* found = model_registry().find_class(without_peft(model).class_name())) tasks_ = found->tasks;
   batch = draw();
   length = draw();
   decoder_length = draw();

@@ -8,6 +8,7 @@
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
 #include "calque/hub/dummy_inputs.h"
+#include "calque/hub/peft_model.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/signature.h"
@@ -200,7 +201,9 @@ std::vector<std::string> supported_model_class_names(const std::vector<std::stri
   return out;
 }
 
-bool is_model_supported(const PretrainedModel& model) { return model_registry().find_class(model.class_name()) != nullptr; }
+bool is_model_supported(const PretrainedModel& model) {
+  return model_registry().find_class(without_peft(model).class_name()) != nullptr;
+}
 
 void check_if_model_is_supported(const PretrainedModel& model) {
   if (is_model_supported(model)) return;

@@ -58,5 +58,33 @@ TEST(Training, ctrl_c_finishes_the_step_and_loses_nothing) {
   EXPECT_TRUE(test::read_file(folder / "stopped/model.safetensors") == test::read_file(folder / "whole/model.safetensors"));
 }
 
+TEST(Training, lora_saves_an_adapter_that_commands_take_as_a_model) {
+  const test::TemporaryFolder folder;
+  folder.write("lines.txt", "one river went north\nthe old city was quiet\na third line\n");
+  const auto with_lora = [&](const std::string& output, int steps, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> out = training(folder, output, steps);
+    out.insert(out.end(), {"--lora", "r=2,alpha=4,targets=q_proj+v_proj,dropout=0.1"});
+    out.insert(out.end(), more.begin(), more.end());
+    return cli_test::Process(out).wait();
+  };
+  EXPECT_EQ(with_lora("adapter", 2).status, 0);
+  EXPECT_TRUE(fs::exists(folder / "adapter/adapter_config.json"));
+  EXPECT_FALSE(fs::exists(folder / "adapter/model.safetensors"));
+  const cli_test::Process::Ending written =
+      cli_test::Process({"generate", folder.path("adapter"), "-p", "one", "--max-new-tokens", "3", "--greedy"}).wait();
+  EXPECT_EQ(written.status, 0) << written.out;
+  // Goes on with the same bits.
+  EXPECT_EQ(with_lora("parts", 2).status, 0);
+  EXPECT_EQ(with_lora("parts", 3, {"--resume"}).status, 0);
+  EXPECT_EQ(with_lora("whole", 3).status, 0);
+  EXPECT_TRUE(test::read_file(folder / "parts/adapter_model.safetensors") ==
+              test::read_file(folder / "whole/adapter_model.safetensors"));
+  std::vector<std::string> wrong = training(folder, "wrong", 1);
+  wrong.insert(wrong.end(), {"--lora", "rank=2"});
+  const cli_test::Process::Ending refused = cli_test::Process(wrong).wait();
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.out, testing::HasSubstr("--lora: expected r=8,alpha=16,... with r, alpha, dropout"));
+}
+
 }  // namespace
 }  // namespace calque::training_test

@@ -119,6 +119,7 @@ class Chain {
               file_.at(index).at("id").get<std::string>(),
               flat.spec,
               std::move(flat.leaves),
+              {},
               {}};
     const size_t draw = draws_++;
     for (size_t i = 0; i < step.leaves.size(); ++i) {

@@ -47,7 +47,8 @@ void expect_equal_gradients(const Module& a, const Module& b) {
   for (size_t i = 0; i < x.size(); ++i) {
     const Tensor p = grad_of(x[i].second), q = grad_of(y[i].second);
     ASSERT_EQ(p.defined(), q.defined()) << x[i].first;
-    if (p.defined()) EXPECT_TRUE(allclose(p, q, 1e-5, 1e-6)) << x[i].first;
+    if (!p.defined()) continue;
+    EXPECT_TRUE(allclose(p, q, 1e-5, 1e-6)) << x[i].first;
   }
   const auto s = a.named_buffers(), t = b.named_buffers();
   for (size_t i = 0; i < s.size(); ++i)

@@ -34,6 +34,7 @@ enum Takes : uint32_t {
   takes_indices_by = 1024,
   takes_anything = 2048,
   takes_chance = 4096,  // a number from 0 on and below 1
+  takes_length = 8192,  // a count of positions
 };
 struct Setting {
   const char* name;
@@ -95,7 +96,7 @@ constexpr Setting prompt_settings[] = {
     {"num_attention_heads", takes_none | takes_count, "null"},
     {"num_layers", takes_none | takes_count, "null"},
     {"num_transformer_submodules", takes_none | takes_count, "null"},
-    {"num_virtual_tokens", takes_none | takes_count, "null"},
+    {"num_virtual_tokens", takes_none | takes_length, "null"},
     {"token_dim", takes_none | takes_count, "null"},
 };
 constexpr Setting prompt_tuning_settings[] = {
@@ -146,6 +147,7 @@ bool is_index_value(const Value& v) {
   return v.kind() == Value::Kind::integer && v.to_int() >= 0 && v.to_int() < std::numeric_limits<int32_t>::max();
 }
 bool is_count(const Value& v) { return is_index_value(v) && v.to_int() >= 1 && v.to_int() <= most; }
+bool is_length(const Value& v) { return is_count(v) && v.to_int() <= 16384; }
 bool is_number(const Value& v) {
   return v.kind() == Value::Kind::integer || (v.kind() == Value::Kind::floating && std::isfinite(v.to_float()));
 }
@@ -165,7 +167,8 @@ bool is_indices(const Value& v) { return all_in_list(v, is_index_value); }
 bool takes(uint32_t what, const Value& v) {
   if (what & takes_anything) return true;
   return ((what & takes_none) && v.is_none()) || ((what & takes_flag) && v.kind() == Value::Kind::boolean) ||
-         ((what & takes_count) && is_count(v)) || ((what & takes_number) && is_number(v)) ||
+         ((what & takes_count) && is_count(v)) || ((what & takes_length) && is_length(v)) ||
+         ((what & takes_number) && is_number(v)) ||
          ((what & takes_chance) && is_number(v) && v.to_float() >= 0 && v.to_float() < 1) ||
          ((what & takes_text) && is_text_value(v)) || ((what & takes_names) && all_in_list(v, is_text_value)) ||
          ((what & takes_indices) && is_indices(v)) || ((what & takes_index) && is_index_value(v)) ||
@@ -178,6 +181,7 @@ std::string expected_of(uint32_t what) {
   static constexpr std::pair<Takes, const char*> words[] = {
       {takes_flag, "true or false"},
       {takes_count, "an integer from 1 to 16777216"},
+      {takes_length, "an integer from 1 to 16384"},
       {takes_number, "a number"},
       {takes_chance, "a number from 0 on and below 1"},
       {takes_text, "a text"},
@@ -298,6 +302,8 @@ void AdapterConfig::check_together() const {
           throw UserError(ErrorKind::bad_file,
                           where_ + ": \"feedforward_modules\" have to be among \"target_modules\", and " + name + " is not");
   }
+  if (is_prompt_learning() && has("num_transformer_submodules") && (*this)["num_transformer_submodules"].to_int() > 2)
+    wrong("num_transformer_submodules", "1, or 2 of an encoder-decoder", (*this)["num_transformer_submodules"]);
   if (type_ == AdapterType::prefix_tuning && has("init_weights") && text("init_weights") != "zero")
     wrong("init_weights", "\"zero\" or null", (*this)["init_weights"]);
   if (type_ == AdapterType::prompt_tuning) {

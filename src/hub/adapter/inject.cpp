@@ -420,7 +420,7 @@ AdapterConfig inject_modules(PretrainedModel& model, AdapterConfig config, const
                              const AdapterOptions& options, const FindTensor& loaded) {
   if (config.is_prompt_learning()) {
     config.set("inference_mode", loaded && !options.trains);
-    config = add_prompt(model, config, name);
+    config = add_prompt(model, config, name, loaded ? loaded("prompt_embeddings") : nullptr);
     add_saved_modules(model, config, name);
   } else {
     config = completed(model, std::move(config));

@@ -276,8 +276,15 @@ std::shared_ptr<PromptEncoder> new_encoder(PretrainedModel& model, const Adapter
 
 }  // namespace
 
-AdapterConfig add_prompt(PretrainedModel& model, AdapterConfig config, const std::string& name) {
+AdapterConfig add_prompt(PretrainedModel& model, AdapterConfig config, const std::string& name, const Tensor* saved) {
   config = completed_prompt(model, std::move(config));
+  const bool tuning = config.type() == AdapterType::prompt_tuning;
+  const int64_t rows = config["num_virtual_tokens"].to_int();
+  if (saved && (saved->dim() != 2 || saved->size(0) < rows || saved->size(0) > 2 * rows ||
+                (tuning && saved->size(1) != config["token_dim"].to_int())))
+    throw UserError(ErrorKind::bad_file, config.where() + ": \"num_virtual_tokens\" is " + std::to_string(rows) +
+                                             " and \"token_dim\" " + config["token_dim"].str() +
+                                             ", but prompt_embeddings have sizes " + str(saved->sizes()));
   const std::shared_ptr<PromptEncoder> made = new_encoder(model, config);
   PromptEncoders* encoders = encoders_of(model);
   if (!encoders) {

@@ -9,7 +9,8 @@
 namespace calque::adapter {
 
 // The configuration with what follows from the model.
-AdapterConfig add_prompt(PretrainedModel& model, AdapterConfig config, const std::string& name);
+// `saved`: what the file of one that is loaded holds, whose sizes count before memory is asked for; null for a new one.
+AdapterConfig add_prompt(PretrainedModel& model, AdapterConfig config, const std::string& name, const Tensor* saved);
 void delete_prompt(PretrainedModel& model, const std::string& name);
 void set_active_prompt(PretrainedModel& model, const std::vector<std::string>& names, bool trains);
 void enable_prompt(PretrainedModel& model, bool enabled);

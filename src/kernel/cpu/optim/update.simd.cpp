@@ -1,5 +1,5 @@
 // The rules of update.h, compiled once per instruction set. Products and sums are rounded where PyTorch's kernels round them:
-// its operators with a factor (add with alpha, addcmul, lerp) round once.
+// its operators with a factor (add with alpha, addcmul, lerp) round once. What add takes, a factor or a number, has the tensor's dtype; other numbers are wider.
 #include "kernel/cpu/optim/update.h"
 #include "kernel/cpu/simd/vec.h"
 #include "kernel/cpu/simd/vec_math.h"
@@ -54,23 +54,25 @@ CALQUE_INLINE void each_vector(void* const* arrays, int64_t n, F fn) {
   }
 }
 
-#define RULE_TYPES                                             \
-  using T = Wide<S>;                                           \
-  using V = Vec<T>;                                            \
-  const auto keep = [](V v) { return stored<S, rounded>(v); }; \
-  const auto number = [](double v) { return splat<T>(static_cast<T>(v)); }
+#define RULE_TYPES                                                          \
+  using T = Wide<S>;                                                        \
+  using V = Vec<T>;                                                         \
+  const auto keep = [](V v) { return stored<S, rounded>(v); };              \
+  const auto number = [](double v) { return splat<T>(static_cast<T>(v)); }; \
+  const auto factor = [](double v) { return splat<T>(static_cast<T>(static_cast<S>(static_cast<T>(v)))); }
 
 template <class S, bool rounded>
 void sgd(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const SgdUpdate& u = *static_cast<const SgdUpdate*>(numbers);
-  const V lr = number(-u.lr), momentum = number(u.momentum), fresh = number(1 - u.dampening), decay = number(u.weight_decay);
+  const V lr = factor(-u.lr), fresh = factor(1 - u.dampening), decay = factor(u.weight_decay);
+  const V momentum = rounded ? number(u.momentum) : factor(u.momentum), ahead = factor(u.momentum);
   each_vector<S>(arrays, n, [&](V& p, V g, V& buffer, V&, V&) {
     if (u.maximize) g = -g;
     if (u.weight_decay != 0) g = keep(fma(p, decay, g));
     if (u.momentum != 0) {
       buffer = u.first ? g : keep(fma(g, fresh, keep(buffer * momentum)));
-      g = u.nesterov ? keep(fma(buffer, momentum, g)) : buffer;
+      g = u.nesterov ? keep(fma(buffer, ahead, g)) : buffer;
     }
     p = fma(g, lr, p);
   });
@@ -92,9 +94,10 @@ void adam(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const AdamUpdate& u = *static_cast<const AdamUpdate*>(numbers);
   const T weight = static_cast<T>(u.lerp_weight);
-  const V decay = number(u.weight_decay), shrink = number(u.shrink), beta2 = number(u.beta2),
-          fresh = number(u.one_minus_beta2);
-  const V correction = number(u.correction2_sqrt), eps = number(u.eps), step = number(-u.step_size);
+  const V decay = rounded ? factor(u.weight_decay) : number(u.weight_decay), shrink = number(u.shrink),
+          beta2 = number(u.beta2), fresh = number(u.one_minus_beta2);
+  const V correction = number(u.correction2_sqrt), eps = rounded ? factor(u.eps) : number(u.eps),
+          step = number(-u.step_size);
   each_vector<S>(arrays, n, [&](V& p, V g, V& mean, V& square, V& most) {
     if (u.maximize) g = -g;
     if (u.weight_decay != 0) g = keep(fma(p, decay, g));
@@ -112,7 +115,8 @@ template <class S, bool rounded>
 void adagrad(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const AdagradUpdate& u = *static_cast<const AdagradUpdate*>(numbers);
-  const V decay = number(u.weight_decay), lr = number(-u.lr), eps = number(u.eps);
+  const V decay = factor(u.weight_decay), lr = rounded ? number(-u.lr) : factor(-u.lr),
+          eps = rounded ? factor(u.eps) : number(u.eps);
   each_vector<S>(arrays, n, [&](V& p, V g, V& sum, V&, V&) {
     if (u.maximize) g = -g;
     if (u.weight_decay != 0) g = keep(fma(p, decay, g));
@@ -125,8 +129,8 @@ template <class S, bool rounded>
 void rmsprop(void* const* arrays, int64_t n, const void* numbers) {
   RULE_TYPES;
   const RmspropUpdate& u = *static_cast<const RmspropUpdate*>(numbers);
-  const V decay = number(u.weight_decay), lr = number(-u.lr), alpha = number(u.alpha), fresh = number(u.one_minus_alpha);
-  const V eps = number(u.eps), momentum = number(u.momentum);
+  const V decay = factor(u.weight_decay), lr = number(-u.lr), alpha = number(u.alpha), fresh = number(u.one_minus_alpha);
+  const V eps = factor(u.eps), momentum = number(u.momentum);
   const T weight = static_cast<T>(u.one_minus_alpha);
   each_vector<S>(arrays, n, [&](V& p, V g, V& square, V& buffer, V& mean) {
     if (u.maximize) g = -g;
@@ -140,7 +144,7 @@ void rmsprop(void* const* arrays, int64_t n, const void* numbers) {
     const V below = keep(keep(v_sqrt(spread)) + eps);
     if (u.momentum > 0) {
       buffer = keep(keep(buffer * momentum) + g / below);
-      p = fma(buffer, lr, p);
+      p = fma(buffer, factor(-u.lr), p);
     } else {
       p = p + lr * g / below;
     }
