@@ -18,19 +18,19 @@ namespace {
 
 std::vector<std::string> architectures() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(test::source_folder()) / "tests/zoo/golden"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(test::source_folder()) / "tests/zoo/golden"))
     if (std::filesystem::exists(entry.path() / "gradients.safetensors")) out.push_back(entry.path().filename().string());
   std::sort(out.begin(), out.end());
   return out;
 }
 
 class GoldenGradients : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Zoo, GoldenGradients, testing::ValuesIn(architectures()),
-                         [](const auto& arch) {
-                           std::string name = arch.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Zoo, GoldenGradients, testing::ValuesIn(architectures()), [](const auto& arch) {
+  std::string name = arch.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 double norm_of(const Tensor& t) { return t.norm().item<double>(); }
 
