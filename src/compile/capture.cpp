@@ -9,6 +9,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/grad/autograd.h"
 #include "calque/op/tree.h"
 #include "trace/recorder.h"
 
@@ -389,6 +390,18 @@ std::string name_at(const std::vector<std::string>& names, size_t i) {
   return i < names.size() ? names[i] : "arg" + std::to_string(i);
 }
 
+// A graph has the calls that a function of the user's makes, and not the gradient that the user gave it.
+void refuse_functions(const Values& results) {
+  if (!records_gradients()) return;
+  TensorVector tensors;
+  for (const Value& v : results)
+    if (v.is_tensor()) tensors.push_back(v.to_tensor());
+  if (const std::string name = function_behind(tensors); !name.empty())
+    throw UserError("compile: " + name +
+                    " has a gradient of its own (GradFunction), which a graph does not keep; call it outside "
+                    "of the compiled function, or under NoGradGuard");
+}
+
 void finish_guards(Captured& out, InputMaker& inputs) {
   GuardChecks checks = collect_guard_checks(*out.fake->env(), inputs.placeholders);
   if (!checks.guards.violations().empty()) throw UserError(ErrorKind::constraint_violation, checks.guards.violations());
@@ -472,6 +485,7 @@ Captured capture(const CaptureRequest& request, const Call& call) {
     try {
       const FlatTree result = tree_flatten(request.callee(args, kwargs));
       out.out_spec = result.spec;
+      refuse_functions(result.leaves);
       Values results = result.leaves;
       for (const ModulesMet::Assigned& a : met.assigned()) {
         if (!a.value.defined())

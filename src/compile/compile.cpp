@@ -12,7 +12,9 @@
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/phases.h"
+#include "calque/base/source_line.h"
 #include "compile/function.h"
+#include "nn/call_itself.h"
 
 namespace calque {
 namespace {
@@ -93,6 +95,19 @@ Compiled compile(std::shared_ptr<Module> module, CompileOptions options, std::so
       std::move(options), where));
 }
 
+Compiled compile_in_place(Module& module, CompileOptions options, std::source_location where) {
+  if (options.name.empty()) options.name = module.class_name();
+  Module* m = &module;
+  // The module owns what is made of it, and so is not owned by it.
+  const std::shared_ptr<Module> unowned(std::shared_ptr<Module>(), m);
+  Compiled compiled = registered(std::make_shared<compile_detail::Function>(
+      [m](const Values& args, const Kwargs& kwargs) { return nn_detail::call_itself(*m, args, kwargs); }, unowned,
+      module.argument_names(), std::move(options), where));
+  nn_detail::call_instead(module,
+                          [compiled](const Values& args, const Kwargs& kwargs) { return compiled.call(args, kwargs); });
+  return compiled;
+}
+
 Compiled compile_values(std::function<Value(const Values& args)> function, std::vector<std::string> names,
                         CompileOptions options, std::source_location where) {
   if (!function) throw UserError("compile: expected a function, found none");
@@ -162,8 +177,9 @@ std::string Explanation::str() const {
   std::string out = fmt::format("Graph Count: {}\nGraph Break Count: {}\nOp Count: {}\nBreak Reasons:\n", graph_count,
                                 graph_break_count, op_count);
   for (size_t i = 0; i < break_reasons.size(); ++i)
-    out += fmt::format("  Break Reason {}:\n    Reason: {}\n    User Stack:\n      {}:{}\n", i + 1, break_reasons[i].reason,
-                       break_reasons[i].file, break_reasons[i].line);
+    out += fmt::format("  Break Reason {}:\n    Reason: {}\n    User Stack:\n      {}:{}{}\n", i + 1,
+                       break_reasons[i].reason, break_reasons[i].file, break_reasons[i].line,
+                       source_line(break_reasons[i].file.c_str(), static_cast<unsigned>(break_reasons[i].line), 0));
   out += "Ops per Graph:\n";
   for (size_t i = 0; i < ops_per_graph.size(); ++i) {
     out += fmt::format("  Ops {}:\n", i + 1);

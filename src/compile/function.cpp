@@ -10,6 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/phases.h"
+#include "calque/base/source_line.h"
 #include "calque/base/warning.h"
 #include "calque/graph/interpreter.h"
 #include "calque/graph/text.h"
@@ -211,10 +212,11 @@ void Function::note_break(const Question& question, CompilationMetrics& metrics)
     throw UnsupportedError(
         fmt::format("compile: {} needs a graph without a break (fullgraph), found {} at {}; keep the computation in tensors "
                     "(where, cond), or "
-                    "leave fullgraph out",
-                    options_.name, found.reason, place));
+                    "leave fullgraph out{}",
+                    options_.name, found.reason, place, source_line(question.where)));
   counters().add("graph_break", found.reason);
-  write_log(Log::graph_breaks, fmt::format("Graph break in {} at {}: {}", options_.name, place, found.reason));
+  write_log(Log::graph_breaks,
+            fmt::format("Graph break in {} at {}: {}{}", options_.name, place, found.reason, source_line(question.where)));
   const std::unique_lock lock(mutex_);
   if (breaks_.size() < 1000) breaks_.push_back(found);
 }

@@ -1,5 +1,6 @@
 // Functions whose gradient their user wrote.
 #include <algorithm>
+#include <unordered_set>
 
 #include "calque/base/error.h"
 #include "calque/grad/autograd.h"
@@ -54,6 +55,7 @@ class FunctionNode final : public GradNode {
 
  private:
   friend TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+  friend std::string function_behind(const TensorVector& tensors);
   std::shared_ptr<GradFunction> function_;
   std::vector<SavedTensor> kept_;
   bool released_ = false;
@@ -112,6 +114,23 @@ TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const
   function->dirty_.clear();
   function->constant_.clear();
   return outputs;
+}
+
+std::string function_behind(const TensorVector& tensors) {
+  std::vector<const GradNode*> waiting;
+  std::unordered_set<const GradNode*> seen;
+  const auto visit = [&](const Ref<GradNode>& node) {
+    if (node && seen.insert(node.get()).second) waiting.push_back(node.get());
+  };
+  for (const Tensor& t : tensors)
+    if (t.defined() && t.requires_grad()) visit(grad_fn(t));
+  while (!waiting.empty()) {
+    const GradNode* node = waiting.back();
+    waiting.pop_back();
+    if (const auto* function = dynamic_cast<const FunctionNode*>(node)) return function->function_->name();
+    for (const GradEdge& e : node->next) visit(e.node);
+  }
+  return {};
 }
 
 }  // namespace calque

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "calque/nn/module.h"
@@ -25,6 +26,8 @@ struct ModuleHooks {
   List<Module::LoadPreHook> load_pre;
   List<Module::LoadPostHook> load_post;
   uint64_t next_id = 1;
+  // Answers a call that nobody observes, hooks included; empty: the module itself does.
+  std::function<Value(const Values& args, const Kwargs& kwargs)> instead;
 };
 
 }  // namespace calque

@@ -4,9 +4,11 @@
 #include <exception>
 
 #include "calque/base/warning.h"
+#include "calque/nn/hook_kinds.h"
 #include "calque/nn/module.h"
 #include "calque/nn/signature.h"
 #include "calque/nn/typed.h"
+#include "nn/call_itself.h"
 #include "nn/hooks.h"
 #include "nn/plain_members.h"
 
@@ -115,48 +117,26 @@ class Announced {
   const std::vector<ModuleObserver*>& observers_;
 };
 
-}  // namespace
-
-Value Module::call(Values args, Kwargs kwargs) {
-  if (!module_observers_active())
-    return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
-  const PointerList<ModuleObserver>& now = thread_context().module_observers;
-  const std::vector<ModuleObserver*> observers(now.begin(), now.end());
-  {
-    const std::source_location* line = std::exchange(thread_context().module_call_line, nullptr);
-    const CallSite site(line ? *line : std::source_location());
-    std::optional<CallSiteScope> scope;
-    if (line) scope.emplace(site);
-    for (size_t i = observers.size(); i-- > 0;)
-      if (std::optional<Value> answer = observers[i]->intercept(*this, args, kwargs)) return *std::move(answer);
-  }
-  const Announced announced(*this, observers);
-  return hooks_ ? call_with_hooks(std::move(args), std::move(kwargs)) : forward_values(args, kwargs);
-}
-
-ForwardSignature Module::forward_signature() const { return {}; }
-
-Value Module::forward_values(const Values&, const Kwargs&) {
-  throw UserError("Module [" + class_name() + "] is missing the required \"forward\" function");
-}
-
-Value Module::call_with_hooks(Values args, Kwargs kwargs) {
+// Hooks, and forward between them.
+Value run_with_hooks(Module& module, Values args, Kwargs kwargs) {
+  const ModuleHooks* hooks = PlainMembers::hooks(std::as_const(module));
+  if (!hooks) return module.forward_values(args, kwargs);
   // Copies: a hook may remove itself or add others.
-  const auto before = hooks_->forward_pre;
-  const auto after = hooks_->forward;
+  const auto before = hooks->forward_pre;
+  const auto after = hooks->forward;
   size_t done = 0;
   Value result;
   try {
     for (const auto& entry : before) {
-      if (std::optional<Call> other = entry.hook(*this, args, kwargs)) {
+      if (std::optional<Module::Call> other = entry.hook(module, args, kwargs)) {
         args = std::move(other->args);
         kwargs = std::move(other->kwargs);
       }
     }
-    result = forward_values(args, kwargs);
+    result = module.forward_values(args, kwargs);
     for (const auto& entry : after) {
       ++done;
-      if (std::optional<Value> other = entry.hook(*this, args, kwargs, result)) result = *std::move(other);
+      if (std::optional<Value> other = entry.hook(module, args, kwargs, result)) result = *std::move(other);
     }
     return result;
   } catch (...) {
@@ -164,7 +144,7 @@ Value Module::call_with_hooks(Values args, Kwargs kwargs) {
     for (size_t i = done; i < after.size(); ++i) {
       if (!after[i].always_call) continue;
       try {
-        if (std::optional<Value> other = after[i].hook(*this, args, kwargs, result)) result = *std::move(other);
+        if (std::optional<Value> other = after[i].hook(module, args, kwargs, result)) result = *std::move(other);
       } catch (const std::exception& e) {
         warn(
             "module forward hook with `always_call=True` raised an exception that was silenced as another error was raised "
@@ -174,6 +154,59 @@ Value Module::call_with_hooks(Values args, Kwargs kwargs) {
     }
     std::rethrow_exception(failure);
   }
+}
+
+}  // namespace
+
+Value Module::call(Values args, Kwargs kwargs) {
+  if (hooks_ && hooks_->instead && !module_observers_active()) return hooks_->instead(args, kwargs);
+  return nn_detail::call_itself(*this, std::move(args), std::move(kwargs));
+}
+
+Value nn_detail::call_itself(Module& module, Values args, Kwargs kwargs) {
+  if (!module_observers_active()) return run_with_hooks(module, std::move(args), std::move(kwargs));
+  const PointerList<ModuleObserver>& now = thread_context().module_observers;
+  const std::vector<ModuleObserver*> observers(now.begin(), now.end());
+  {
+    const std::source_location* line = std::exchange(thread_context().module_call_line, nullptr);
+    const CallSite site(line ? *line : std::source_location());
+    std::optional<CallSiteScope> scope;
+    if (line) scope.emplace(site);
+    for (size_t i = observers.size(); i-- > 0;)
+      if (std::optional<Value> answer = observers[i]->intercept(module, args, kwargs)) return *std::move(answer);
+  }
+  const Announced announced(module, observers);
+  return run_with_hooks(module, std::move(args), std::move(kwargs));
+}
+
+void nn_detail::call_instead(Module& module, std::function<Value(const Values&, const Kwargs&)> function) {
+  PlainMembers::hooks(module).instead = std::move(function);
+}
+
+std::vector<HookCount> hooks_of(const Module& module) {
+  const ModuleHooks* h = PlainMembers::hooks(module);
+  if (!h) return {};
+  std::vector<HookCount> out;
+  const auto add = [&](HookKind kind, size_t count) {
+    if (count != 0) out.push_back({kind, count});
+  };
+  add(HookKind::forward_pre, h->forward_pre.size());
+  add(HookKind::forward, h->forward.size());
+  add(HookKind::state_dict_pre, h->state_dict_pre.size());
+  add(HookKind::state_dict_post, h->state_dict_post.size());
+  add(HookKind::load_state_dict_pre, h->load_pre.size());
+  add(HookKind::load_state_dict_post, h->load_post.size());
+  return out;
+}
+
+ForwardSignature Module::forward_signature() const { return {}; }
+
+Value Module::forward_values(const Values&, const Kwargs&) {
+  throw UserError("Module [" + class_name() + "] is missing the required \"forward\" function");
+}
+
+Value Module::call_with_hooks(Values args, Kwargs kwargs) {
+  return run_with_hooks(*this, std::move(args), std::move(kwargs));
 }
 
 void Module::bind_arguments(const Values& args, const Kwargs& kwargs, std::span<const Value*> places) const {

@@ -21,6 +21,8 @@ struct PlainMembers {
   }
   // Which hooks run around the module's forward, as a number: others have another; 0 without any. For guards.
   static uint64_t forward_hooks(const Module& module);
+  static const ModuleHooks* hooks(const Module& module) { return module.hooks_.get(); }
+  static ModuleHooks& hooks(Module& module) { return module.hooks(); }
 
  private:
   static void look(const Module& module, size_t size);

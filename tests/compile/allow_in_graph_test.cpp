@@ -22,7 +22,8 @@ TEST(AllowInGraph, a_call_is_one_node) {
     ++calls;
     return x.sin() + y.cos();
   });
-  const auto f = compile([wave](const Tensor& x, const Tensor& y) { return wave(x * 2.0, y) - 1.0; });
+  // A capture that verifies, as debug builds make them, would call it too.
+  const auto f = compile([wave](const Tensor& x, const Tensor& y) { return wave(x * 2.0, y) - 1.0; }, {.verify = false});
   const Tensor x = numbers(6), y = numbers(6) + 1.0;
   EXPECT_TRUE(f(x, y).equal((x * 2.0).sin() + y.cos() - 1.0));
   const std::string graph = f.graphs().at(0)->graph().str();

@@ -169,6 +169,35 @@ TEST(CompiledTraining, views_of_inputs_stay_views_with_gradients) {
   EXPECT_TRUE(allclose(grad({(y * 2).sum()}, {x})[0], full({6}, Scalar(2.0))));
 }
 
+struct Doubled : GradFunction {
+  TensorVector forward(const TensorVector& x) override { return {x[0] * 1.0}; }
+  TensorVector backward(const TensorVector& g) override { return {g[0] * 2.0}; }
+};
+
+// A graph would have the function's calls and lose the gradient that it was given.
+TEST(CompiledTraining, functions_with_a_gradient_of_their_own_run_eagerly) {
+  const auto f = [](const Tensor& x) { return apply_function(std::make_shared<Doubled>(), {x.sin()})[0] * 3.0; };
+  const auto g = compile(f);
+  const Tensor x = rand({4}).set_requires_grad();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(allclose(grad({g(x).sum()}, {x})[0], x.detach().cos() * 6.0));
+  EXPECT_THAT(g.graph_breaks().at(0).reason, HasSubstr("has a gradient of its own (GradFunction)"));
+  const NoGradGuard off;
+  EXPECT_TRUE(allclose(g(x), x.detach().sin() * 3.0));
+}
+
+// A size that only a result has: the forward pass computes it, it is not read off the tangent.
+TEST(CompiledTraining, results_may_have_sizes_that_are_computed) {
+  const auto f = [](const Tensor& x) { return x.unfold(0, 3, 2).exp().reshape({-1}) * 2.0; };
+  const auto g = compile(f, {.dynamic = true});
+  for (const int64_t rows : {11, 17, 8}) {
+    const Tensor x = rand({rows}).set_requires_grad();
+    const Tensor y = g(x);
+    EXPECT_EQ(node_of(y), "CompiledFunctionBackward");
+    EXPECT_TRUE(allclose(grad({y.sum()}, {x})[0], grad({f(x).sum()}, {x})[0]));
+  }
+  EXPECT_EQ(g.cache_size(), 1u);
+}
+
 TEST(CompiledTraining, the_backward_pass_has_a_record_of_its_own) {
   clear_compilation_metrics();
   const auto f = compile([](const Tensor& x) { return x.sin().exp(); }, {.name = "waves"});

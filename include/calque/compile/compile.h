@@ -109,6 +109,10 @@ class Compiled {
 
 Compiled compile(std::shared_ptr<Module> module, CompileOptions options = {},
                  std::source_location where = std::source_location::current());
+// The module itself is compiled from now on: what torch.nn.Module.compile does. Its calls run what was captured; inside of other
+// captures and traces they are the module's own. What is given back tells of it, must not outlive the module, and is not needed.
+Compiled compile_in_place(Module& module, CompileOptions options = {},
+                          std::source_location where = std::source_location::current());
 Compiled compile_values(std::function<Value(const Values& args)> function, std::vector<std::string> names,
                         CompileOptions options = {}, std::source_location where = std::source_location::current());
 

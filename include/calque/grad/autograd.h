@@ -129,5 +129,7 @@ class GradFunction {
   class FunctionNode* node_ = nullptr;
 };
 TensorVector apply_function(const std::shared_ptr<GradFunction>& function, const TensorVector& inputs);
+// The name of a GradFunction through which these tensors' gradients go; "" where there is none.
+std::string function_behind(const TensorVector& tensors);
 
 }  // namespace calque
