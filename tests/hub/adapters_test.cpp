@@ -194,6 +194,17 @@ TEST(Adapters, H289_saving_writes_the_adapter_alone) {
   }
 }
 
+TEST(Adapters, what_an_older_adapter_left_does_not_come_along) {
+  const Folder from, to;
+  copy_adapter("lora", from.path());
+  write(from.path() / "tokenizer.json", "{}");
+  const auto model = from_pretrained(from.path());
+  stir(*model, "default");
+  save_pretrained(*model, to.path(), {.companions_of = from.path()});
+  EXPECT_TRUE(fs::exists(to.path() / "tokenizer.json"));
+  EXPECT_TRUE(same(logits(*from_pretrained(to.path())), logits(*model)));
+}
+
 TEST(Adapters, H290_loading_takes_names_with_and_without_the_prefix_and_warns_of_others) {
   const auto model = base();
   load_adapter(*model, adapters("lora"));
