@@ -351,7 +351,7 @@ Value FunctionalMode::call_writing(const Operator& op, const Values& args, const
       throw UserError(op.name() + ": writes a tensor that the functionalised function closes over; pass it as an input");
     if (value.dtype() != outer.dtype()) value = _to_copy(value, outer.dtype(), Layout::strided);
     commit(outer, value);
-    outer.impl().take_layout(value.impl());
+    outer.impl().take_layout(functional_extra_of(outer)->value.impl());  // a view lies in what was written as before
     given.emplace_back(outer);
   }
   if (gives_others) {
