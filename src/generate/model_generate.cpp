@@ -72,7 +72,7 @@ KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
 class Steps {
  public:
   Steps(PretrainedModel& model, const ModelInputs& inputs, int64_t prompt_length, const GenerationConfig& config,
-        bool goes_back, int64_t compile_after, ModelGenerateOutput& out)
+        bool goes_back, std::optional<int64_t> compile_after, ModelGenerateOutput& out)
       : model_(model),
         inputs_(inputs),
         prompt_length_(prompt_length),
@@ -83,7 +83,7 @@ class Steps {
         best_logit_model_(dynamic_cast<BestLogitModel*>(&model)),
         next_word_model_(dynamic_cast<NextWordModel*>(&model)),
         encoder_decoder_(model.is_encoder_decoder()),
-        compile_after_(compile_after) {}
+        compile_after_(compile_after.value_or(config.cache_implementation == "static" ? 1 : -1)) {}
 
   Tensor operator()(const GenerationStep& step) {
     if (next_word_model_) return next_word(step);
@@ -451,8 +451,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
                                 : prompt.defined() && prompt.numel() > 0 ? prompt.size(1)
                                                                          : 1;  // the bos token
   const bool goes_back = options.assistant || options.candidates || config.prompt_lookup_num_tokens;
-  const int64_t compile_after = options.compile_after.value_or(config.cache_implementation == "static" ? 1 : -1);
-  Steps steps(model, inputs, prompt_length, config, goes_back, compile_after, out);
+  Steps steps(model, inputs, prompt_length, config, goes_back, options.compile_after, out);
   // The assistant reads the same prompt or, with an encoder of its own, the same source.
   std::optional<Steps> assistant_steps;
   std::optional<AssistantCandidates> candidates;
