@@ -82,7 +82,7 @@ struct SaveCommandOptions {
   std::string model, output;
   std::string model_class, dtype, max_shard_size, variant, from_variant;
   std::string format = "safetensors";  // or bin
-  bool json = false;
+  bool merge = false, json = false;
 };
 void run_save(const SaveCommandOptions& options);
 

@@ -97,6 +97,8 @@ void add_save(CLI::App& app) {
   command->add_option("-o,--output", o->output, "the folder to write; one that is there is exchanged whole")->required();
   add_dtype(command, o->dtype, "of the weights that are written; by default as they are");
   command->add_option("--max-shard-size", o->max_shard_size, "5GB, 200MiB: more than this is several files with an index");
+  command->add_flag("--merge", o->merge,
+                    "of a model with an adapter: the whole model with the adapter in its weights; else the adapter alone");
   command->add_option("--format", o->format, "safetensors or bin (torch.save's)")
       ->check(one_of({"safetensors", "bin"}))
       ->capture_default_str();

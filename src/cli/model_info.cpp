@@ -9,6 +9,7 @@
 
 #include "base/join.h"
 #include "calque/base/error.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/op/operator.h"
 #include "calque/trace/make_fx.h"
@@ -119,6 +120,26 @@ std::vector<std::pair<std::string, Value>> main_settings(const Config& config) {
   return out;
 }
 
+struct AdapterLine {
+  std::string name, type, targets;
+  uint64_t parameters = 0;
+};
+
+std::vector<AdapterLine> adapter_lines(PretrainedModel& model) {
+  std::vector<AdapterLine> out;
+  for (const std::string& name : adapter_names(model)) {
+    const AdapterConfig& config = adapter_config(model, name);
+    AdapterLine& line = out.emplace_back(AdapterLine{name, std::string(peft_type(config.type())), "", 0});
+    if (config.type() == AdapterType::lora) line.type += " r=" + config["r"].str();
+    const AdapterConfig::Names targets =
+        config.is_prompt_learning() ? AdapterConfig::Names{} : config.names("target_modules");
+    line.targets = targets.pattern.value_or(join(targets.list, ", "));
+    for (const auto& [key, tensor] : adapter_state_dict(model, name))
+      line.parameters += static_cast<uint64_t>(tensor.numel());
+  }
+  return out;
+}
+
 std::string human_count(double value) {
   for (const auto& [size, suffix] : {std::pair(1e12, "T"), {1e9, "G"}, {1e6, "M"}, {1e3, "k"}})
     if (value >= size) return fmt::format("{:.1f} {}", value / size, suffix);
@@ -127,7 +148,7 @@ std::string human_count(double value) {
 
 bool takes_tokens(const PretrainedModel& model) { return model.main_input_name() == arg::input_ids.name; }
 
-void print_json(const InfoOptions& options, const PretrainedModel& model, const Summary& s, double flops) {
+void print_json(const InfoOptions& options, PretrainedModel& model, const Summary& s, double flops) {
   using Json = nlohmann::ordered_json;
   Json out;
   out["path"] = options.path;
@@ -139,6 +160,9 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
   out[takes_tokens(model) ? "flops_per_token" : "flops_per_sample"] = flops;
   out["settings"] = Json::object();
   for (const auto& [key, value] : main_settings(model.config())) out["settings"][key] = to_json(value);
+  for (const AdapterLine& one : adapter_lines(model))
+    out["adapters"].push_back(
+        {{"name", one.name}, {"type", one.type}, {"targets", one.targets}, {"parameters", one.parameters}});
   out["dtypes"] = Json::object();
   for (const auto& [dtype, t] : s.dtypes)
     out["dtypes"][dtype] = {{"tensors", t.tensors}, {"parameters", t.elements}, {"bytes", t.bytes}};
@@ -148,7 +172,7 @@ void print_json(const InfoOptions& options, const PretrainedModel& model, const 
   fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void print_text(const InfoOptions& options, const PretrainedModel& model, const Summary& s, double flops) {
+void print_text(const InfoOptions& options, PretrainedModel& model, const Summary& s, double flops) {
   using Align = Table::Align;
   fmt::print("{}: {} ({}), {} parameters, {}, {}FLOPs a {}\n", options.path, model.class_name(), model.config().model_type(),
              with_thousands(s.all.elements), human_bytes(s.all.bytes), human_count(flops),
@@ -156,6 +180,10 @@ void print_text(const InfoOptions& options, const PretrainedModel& model, const 
   Table settings({{"setting"}, {"value", Align::right}});
   for (const auto& [key, value] : main_settings(model.config())) settings.add({key, value.str()});
   fmt::print("\n{}", settings.str());
+  Table adapters({{"adapter"}, {"type"}, {"targets"}, {"parameters", Align::right}});
+  for (const AdapterLine& one : adapter_lines(model))
+    adapters.add({printable(one.name), one.type, printable(one.targets), with_thousands(one.parameters)});
+  if (model.adapters) fmt::print("\n{}", adapters.str());
   Table dtypes({{"dtype"}, {"tensors", Align::right}, {"parameters", Align::right}, {"bytes", Align::right}});
   for (const auto& [dtype, t] : s.dtypes)
     dtypes.add({dtype, with_thousands(t.tensors), with_thousands(t.elements), with_thousands(t.bytes)});

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "calque/base/error.h"
+#include "calque/hub/adapters.h"
 #include "calque/hub/from_pretrained.h"
 #include "calque/hub/hub_cache.h"
 #include "calque/hub/save_pretrained.h"
@@ -34,7 +35,10 @@ void run_save(const SaveCommandOptions& o) {
   options.safe_serialization = o.format != "bin";
   options.variant = o.variant;
   if (!o.dtype.empty()) options.dtype = dtype_option(o.dtype);
-  options.companions_of = ModelFiles(model_folder(o.model)).folder();
+  options.companions_of = tokenizer_folder(ModelFiles(model_folder(o.model)).folder());
+  if (o.merge && !model->adapters)
+    throw UserError("save: --merge puts an adapter into a model's weights, and " + o.model + " has none; leave it out");
+  if (o.merge) merge_and_unload(*model, true);
   if (!model->generation_config_json.empty()) options.generation_config = model->generation_config_json;
   SaveResult result;
   {

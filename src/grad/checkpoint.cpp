@@ -6,7 +6,9 @@
 
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/op/autocast.h"
 #include "calque/op/mode.h"
+#include "calque/op/tree.h"
 #include "calque/tensor/generator.h"
 
 namespace calque {
@@ -19,6 +21,7 @@ class Surroundings {
     const ThreadContext& context = thread_context();
     cpu_ = context.autocast_cpu;
     others_ = context.autocast_others;
+    cache_enabled_ = context.autocast_cache_enabled;
     if (!with_random) return;
     Generator& generator = default_generator();
     const std::lock_guard lock(generator.mutex());
@@ -28,8 +31,9 @@ class Surroundings {
   // Puts them in place for the life of the scope.
   class Scope {
    public:
-    explicit Scope(const Surroundings& there)
-        : cpu_(there.cpu_), others_(there.others_), cache_(nullptr), nesting_(there.cpu_.enabled ? 1 : 0) {
+    explicit Scope(const Surroundings& there) : others_(there.others_) {
+      if (there.cpu_.enabled || thread_context().autocast_cpu.enabled)
+        autocast_.emplace(DeviceType::cpu, there.cpu_.dtype, there.cpu_.enabled, there.cache_enabled_);
       if (there.random_.empty()) return;
       Generator& generator = default_generator();
       const std::lock_guard lock(generator.mutex());
@@ -46,16 +50,15 @@ class Surroundings {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    ContextScope<&ThreadContext::autocast_cpu> cpu_;
     ContextScope<&ThreadContext::autocast_others> others_;
-    ContextScope<&ThreadContext::autocast_cache> cache_;
-    ContextScope<&ThreadContext::autocast_nesting> nesting_;
+    std::optional<AutocastScope> autocast_;
     std::vector<uint8_t> before_;
   };
 
  private:
   AutocastSetting cpu_;
   AutocastSetting others_;
+  bool cache_enabled_;
   std::vector<uint8_t> random_;
 };
 
@@ -81,6 +84,7 @@ class Reentrant final : public GradFunction {
 
   TensorVector forward(const TensorVector& inputs) override {
     save_for_backward(inputs);
+    set_materialize_grads(false);
     return function_(inputs);
   }
 
@@ -94,7 +98,7 @@ class Reentrant final : public GradFunction {
     }
     TensorVector roots, given;
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].defined() && outputs[i].requires_grad()) {
+      if (grads[i].defined() && outputs[i].defined() && outputs[i].requires_grad()) {
         roots.push_back(outputs[i]);
         given.push_back(grads[i]);
       }
@@ -126,8 +130,6 @@ struct Frame {
   Surroundings before;
   std::vector<Meta> kept;                    // what the first time kept, in order
   std::unordered_map<size_t, Tensor> again;  // computed again, by number
-  size_t waiting = 0;                        // of them that nobody has asked for yet
-  bool is_computed = false;
 
   void compute();
 };
@@ -142,14 +144,12 @@ class Collect final : public SavedTensorHooks {
   explicit Collect(Frame& frame) : frame_(frame) {}
   std::shared_ptr<void> pack(const Tensor& t) override {
     const size_t number = count_++;
-    if (number < frame_.kept.size()) {
-      check(number, t);
-      frame_.again[number] = t.detach();
-      if (frame_.options.early_stop && count_ == frame_.kept.size()) throw Enough();
-    } else {
-      differs(std::to_string(frame_.kept.size()), "more");
-    }
-    return std::make_shared<Tensor>(t.detach());
+    if (number >= frame_.kept.size()) differs(std::to_string(frame_.kept.size()), "more");
+    check(number, t);
+    const Tensor kept = t.detach();
+    frame_.again[number] = kept;
+    if (frame_.options.early_stop && count_ == frame_.kept.size()) throw Enough();
+    return std::make_shared<Tensor>(kept);
   }
   Tensor unpack(const std::shared_ptr<void>& packed) override { return *std::static_pointer_cast<Tensor>(packed); }
   size_t count() const { return count_; }
@@ -181,7 +181,7 @@ void Frame::compute() {
   const auto collect = std::make_shared<Collect>(*this);
   const SavedTensorHooksScope hooks(collect);
   try {
-    (void)function(detached(inputs));
+    (void)function(inputs);
   } catch (const Enough&) {
     return;
   }
@@ -223,6 +223,38 @@ TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector
   const auto frame = std::make_shared<Frame>(function, inputs, options);
   const SavedTensorHooksScope hooks(std::make_shared<Forget>(frame));
   return function(inputs);
+}
+
+Value checkpoint_values(const std::function<Value(const Value& inputs)>& function, const Value& inputs,
+                        const CheckpointingOptions& options) {
+  // A tree with its tensors taken out and put in again: what stays behind may not keep them.
+  struct Tree {
+    explicit Tree(const Value& value) : flat(tree_flatten(value)) {
+      for (size_t i = 0; i < flat.leaves.size(); ++i)
+        if (flat.leaves[i].is_tensor()) {
+          places.push_back(i);
+          tensors.push_back(flat.leaves[i].to_tensor());
+          flat.leaves[i] = Value();
+        }
+    }
+    Value with(const TensorVector& given) const {
+      Values leaves = flat.leaves;
+      for (size_t i = 0; i < places.size(); ++i) leaves[places[i]] = given[i];
+      return tree_unflatten(leaves, flat.spec);
+    }
+    FlatTree flat;
+    std::vector<size_t> places;
+    TensorVector tensors;
+  };
+  Tree given(inputs);
+  const TensorVector tensors = std::exchange(given.tensors, {});
+  const auto result = std::make_shared<std::optional<Tree>>();
+  const auto computed = [function, given, result](const TensorVector& x) {
+    result->emplace(function(given.with(x)));
+    return std::exchange((*result)->tensors, {});
+  };
+  const TensorVector out = checkpoint(computed, tensors, options);
+  return (*result)->with(out);
 }
 
 TensorVector checkpoint_sequential(const std::vector<CheckpointedFunction>& functions, size_t segments,

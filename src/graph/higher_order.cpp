@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
+#include "calque/grad/checkpoint.h"
 #include "calque/graph/interpreter.h"
 #include "calque/op/aten/joining.h"
 #include "calque/op/aten/splitting.h"
@@ -321,6 +322,16 @@ const std::vector<std::pair<const char*, Function::Body>>& higher_order_function
          const Value &enabled = args.at(0), &body = args.at(1);
          const GradModeScope scope(enabled.to_bool());
          return graph_of(body)(Values(args.begin() + 2, args.end()));
+       }},
+      {"torch.ops.higher_order.tag_activation_checkpoint",
+       [](const Values& args, const Kwargs& kwargs) {
+         CheckpointingOptions options;
+         for (const auto& [name, value] : kwargs) {
+           if (name == "use_reentrant") options.use_reentrant = value.to_bool();
+           if (name == "preserve_rng_state") options.preserve_rng_state = value.to_bool();
+         }
+         const auto body = [graph = graph_of(args.at(0))](const Value& inputs) { return graph(inputs.to_items()); };
+         return checkpoint_values(body, tuple(Values(args.begin() + 1, args.end())), options);
        }},
       {"torch.ops.higher_order.wrap_with_autocast",
        [](const Values& args, const Kwargs&) -> Value {

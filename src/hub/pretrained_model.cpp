@@ -23,7 +23,7 @@ PretrainedModel::PretrainedModel(Config config) : config_(std::move(config)) {
         "and decoder have weights of their own. tie_encoder_decoder_weights(encoder, decoder, \"encoder\") makes them one.");
   // Configurations of old said it; it is a setting of a training run, and is not written again.
   if (!config_.has("gradient_checkpointing")) return;
-  gradient_checkpointing = config_.flag("gradient_checkpointing");
+  checkpoints_layers_ = config_.flag("gradient_checkpointing");  // switched on when there are layers (finished_model)
   config_.erase("gradient_checkpointing");
 }
 
@@ -95,32 +95,6 @@ void init_modules(PretrainedModel& owner, Module& module, const std::function<bo
 void PretrainedModel::init_all_weights() {
   init_modules(*this, *this, [](const Module&) { return true; });
   tie_weights();
-}
-
-void PretrainedModel::gradient_checkpointing_enable(bool use_reentrant) {
-  if (!supports_gradient_checkpointing()) throw UserError(class_name() + " does not support gradient checkpointing.");
-  bool found = false;
-  for (Module* module : modules())
-    if (auto* model = dynamic_cast<PretrainedModel*>(module); model && model->supports_gradient_checkpointing()) {
-      model->gradient_checkpointing = found = true;
-      model->gradient_checkpointing_reentrant = use_reentrant;
-    }
-  internal_assert(found, "gradient_checkpointing_enable: no model");
-  if (adapters && !input_grads_) input_grads_ = enable_input_require_grads(*this);
-}
-
-void PretrainedModel::gradient_checkpointing_disable() {
-  for (Module* module : modules())
-    if (auto* model = dynamic_cast<PretrainedModel*>(module)) model->gradient_checkpointing = false;
-  if (input_grads_) input_grads_->remove();
-  input_grads_.reset();
-}
-
-bool PretrainedModel::is_gradient_checkpointing() {
-  for (Module* module : modules())
-    if (const auto* model = dynamic_cast<const PretrainedModel*>(module); model && model->gradient_checkpointing)
-      return true;
-  return false;
 }
 
 void PretrainedModel::add_model_tags(const std::vector<std::string>& tags) {

@@ -81,6 +81,7 @@ std::shared_ptr<PretrainedModel> finished_model(std::shared_ptr<PretrainedModel>
   const GradModeScope no_grad(false);
   for (const auto& [layer, heads] : pruned_heads(model->config()))
     if (!heads.empty()) model->base_model().prune_layer_heads(layer, heads);
+  if (model->checkpoints_layers_ && model->supports_gradient_checkpointing()) model->gradient_checkpointing_enable();
   return model;
 }
 

@@ -58,7 +58,7 @@ bool goes_with_model(const std::filesystem::directory_entry& entry) {
                                                          "original", "runs",     "logs",   "__pycache__"};
   const std::string name = entry.path().filename().string();
   if (is_companion(name)) return name != "generation_config.json";  // which the model writes itself
-  if (name.starts_with(".") || name == "config.json") return false;
+  if (name.starts_with(".") || name == "config.json" || adapter::is_adapter_file(name)) return false;
   if (entry.is_directory()) return !other_forms.contains(name) && !name.starts_with("checkpoint-");
   return entry.is_regular_file() && !is_weights_name(name);
 }

@@ -200,11 +200,12 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool own_result, uint32_t result)
   if (!tensor.defined()) return;
   version_ = tensor.version();
   const auto& hooks = thread_context().saved_hooks;
-  if (!hooks.empty()) {
+  if (!hooks.empty() && !tensor.impl().wrapped_number) {  // numbers are kept as they are
     hooks_ = *hooks[hooks.size() - 1];
     if (hooks_) {
       if (!own_result) edge_ = gradient_edge(tensor);
-      packed_ = hooks_->pack(own_result ? without_history(tensor) : tensor);
+      // A trace has no call for it, and knows the tensor itself alone.
+      packed_ = hooks_->pack(own_result && !modes_active() ? bare(tensor) : tensor);
       return;
     }
   }

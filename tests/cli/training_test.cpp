@@ -73,6 +73,15 @@ TEST(Training, lora_saves_an_adapter_that_commands_take_as_a_model) {
   const cli_test::Process::Ending written =
       cli_test::Process({"generate", folder.path("adapter"), "-p", "one", "--max-new-tokens", "3", "--greedy"}).wait();
   EXPECT_EQ(written.status, 0) << written.out;
+  // As a model of its own.
+  const cli_test::Process::Ending merged =
+      cli_test::Process({"save", folder.path("adapter"), "-o", folder.path("merged"), "--merge"}).wait();
+  EXPECT_EQ(merged.status, 0) << merged.out;
+  EXPECT_TRUE(fs::exists(folder / "merged/model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder / "merged/tokenizer.json"));
+  EXPECT_FALSE(fs::exists(folder / "merged/adapter_config.json"));
+  const cli_test::Process::Ending about = cli_test::Process({"info", folder.path("adapter")}).wait();
+  EXPECT_THAT(about.out, testing::HasSubstr("LORA r=2  q_proj, v_proj"));
   // Goes on with the same bits.
   EXPECT_EQ(with_lora("parts", 2).status, 0);
   EXPECT_EQ(with_lora("parts", 3, {"--resume"}).status, 0);

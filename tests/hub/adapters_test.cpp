@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "calque/export/export.h"
 #include "calque/grad/autograd.h"
 #include "calque/hub/adapters.h"
 #include "calque/hub/save_pretrained.h"
@@ -193,6 +194,17 @@ TEST(Adapters, H289_saving_writes_the_adapter_alone) {
   }
 }
 
+TEST(Adapters, what_an_older_adapter_left_does_not_come_along) {
+  const Folder from, to;
+  copy_adapter("lora", from.path());
+  write(from.path() / "tokenizer.json", "{}");
+  const auto model = from_pretrained(from.path());
+  stir(*model, "default");
+  save_pretrained(*model, to.path(), {.companions_of = from.path()});
+  EXPECT_TRUE(fs::exists(to.path() / "tokenizer.json"));
+  EXPECT_TRUE(same(logits(*from_pretrained(to.path())), logits(*model)));
+}
+
 TEST(Adapters, H290_loading_takes_names_with_and_without_the_prefix_and_warns_of_others) {
   const auto model = base();
   load_adapter(*model, adapters("lora"));
@@ -276,6 +288,38 @@ TEST(Adapters, H295_subfolder_and_revision_find_the_adapter) {
   EXPECT_USER_ERROR(from_pretrained(folder.path()), HasSubstr("config.json"));
   options.adapter_subfolder = "adapters/german";
   EXPECT_USER_ERROR(from_pretrained(folder.path(), options), HasSubstr("adapters/german"));
+}
+
+TEST(Adapters, H295_a_revision_of_the_cache_finds_the_adapter) {
+  const Folder cache;
+  const fs::path repo = cache.path() / "models--org--adapter";
+  copy_adapter("lora", repo / "snapshots" / "2222222222222222222222222222222222222222");
+  fs::create_directories(repo / "snapshots" / "1111111111111111111111111111111111111111");
+  write(repo / "snapshots" / "1111111111111111111111111111111111111111" / "README.md", "nothing here");
+  fs::create_directories(repo / "refs");
+  write(repo / "refs" / "main", "1111111111111111111111111111111111111111");
+  write(repo / "refs" / "french", "2222222222222222222222222222222222222222");
+  LoadOptions options;
+  options.cache_dir = cache.path();
+  EXPECT_USER_ERROR(from_pretrained("org/adapter", options), HasSubstr("config.json"));
+  options.adapter_revision = "french";
+  const auto model = from_pretrained("org/adapter", options);
+  EXPECT_LT(furthest(logits(*model), expected("lora").tensor("logits")), 3e-5);
+  const auto other = base();
+  load_adapter(*other, "org/adapter", "default", {.revision = "french", .cache_dir = cache.path()});
+  EXPECT_TRUE(same(logits(*other), logits(*model)));
+}
+
+TEST_P(GoldenAdapter, is_exported_with_the_model) {
+  const auto model = base();
+  load_adapter(*model, adapters(GetParam()));
+  for (Module* module : model->modules())
+    if (auto* part = dynamic_cast<PretrainedModel*>(module)) part->config().set("use_cache", false);
+  const GradModeScope no_grad(false);
+  const Tensor ids = expected(GetParam()).tensor("input_ids");
+  const ExportedProgram program = export_program(*model, {}, {{"input_ids", ids}});
+  const Value given = program.call({}, {{"input_ids", ids}});
+  EXPECT_LT(furthest(ModelOutput::from_value(given).logits(), expected(GetParam()).tensor("logits")), 3e-5);
 }
 
 TEST(Adapters, H300_checkpointing_with_adapters_lets_gradients_through_the_embeddings) {

@@ -191,30 +191,6 @@ TEST(ModelInfo, memory_hooks_record_and_reset) {
   EXPECT_EQ(hooks.usage().at("model.layers.0").post_forward, 0);
 }
 
-TEST(ModelInfo, H296_H297_gradient_checkpointing_is_switched) {
-  const auto model = tiny_llama();
-  EXPECT_FALSE(model->is_gradient_checkpointing());
-  model->gradient_checkpointing_enable();
-  EXPECT_TRUE(model->is_gradient_checkpointing() && model->base_model().gradient_checkpointing &&
-              model->base_model().gradient_checkpointing_reentrant);
-  model->gradient_checkpointing_disable();
-  EXPECT_FALSE(model->is_gradient_checkpointing() || model->base_model().gradient_checkpointing);
-  struct Without : NoEmbeddings {
-    bool supports_gradient_checkpointing() const override { return false; }
-  } without;
-  EXPECT_EQ(error_of([&] { without.gradient_checkpointing_enable(); }),
-            "NoEmbeddings does not support gradient checkpointing.");
-}
-
-TEST(ModelInfo, H298_a_config_of_old_switches_it_on_once) {
-  const Config config = Config::from_json(
-      R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
-    "num_attention_heads": 4, "gradient_checkpointing": true})");
-  const auto model = model_registry().find_class("LlamaForCausalLM")->make(config);
-  EXPECT_TRUE(model->is_gradient_checkpointing());
-  EXPECT_FALSE(model->config().has("gradient_checkpointing"));
-}
-
 TEST(ModelInfo, tags_are_added_once) {
   NoEmbeddings model;
   model.add_model_tags({"a", "b"});

@@ -49,6 +49,17 @@ class WithLoss(torch.nn.Module):
         return loss
 
 
+class Loss(torch.nn.Module):
+    """A model's loss alone: PyTorch takes no other result that wants gradients."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.m = model
+
+    def forward(self, **kwargs):
+        return self.m(**kwargs).loss
+
+
 def layer_cases(every):
     for i, (written, tensors) in enumerate(export_driver.layers(True)):
         if not every and i % 2 == 1:
@@ -60,6 +71,34 @@ def layer_cases(every):
             inputs = pytree.tree_map(lambda x: x.clone().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, inputs)
         yield written["id"], lambda make=make: WithLoss(make()), inputs, kwargs
 
+
+
+def zoo_models():
+    """Of each architecture the first class that gives a loss, in its first configuration."""
+    import logging
+
+    sys.path.insert(0, HERE)  # in front of the folder that export.py has put there, which has a models.py too
+    import models
+    import transformers
+    import zoo_cases
+    import zoo_gradients
+
+    logging.disable(logging.WARNING)
+    transformers.logging.disable_progress_bar()
+    seen = set()
+    for arch, task, cls in zoo_cases.classes(os.path.join(HERE, "zoo.tsv")):
+        cases = models.module_of(arch)
+        if arch in seen or cases is None:
+            continue
+        model = models.make(arch, cls, cases.CONFIGS[0], cases)
+        case = next(zoo_gradients.with_labels(arch, task, cls, model, cases), None) if model is not None else None
+        if case is None or cls.endswith("Model") and not {"return_loss", "labels"} & set(case[1]):
+            continue
+        seen.add(arch)
+        for part in model.modules():  # no caches among the results
+            if getattr(getattr(part, "config", None), "use_cache", False):
+                part.config.use_cache = False
+        yield cls, lambda model=model: Loss(model), (), {k: bool(v) if k == "return_loss" else v for k, v in case[1].items()}
 
 
 def flat_results(program, inputs):
@@ -248,6 +287,7 @@ def one(name, make, inputs, kwargs, folder):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--all", action="store_true", help="every layer")
+    p.add_argument("--zoo", action="store_true", help="one class of each architecture instead of layers")
     p.add_argument("--only", action="append", help="cases whose name starts so")
     p.add_argument("--show", action="store_true", help="print both programs where they differ")
     o = p.parse_args()
@@ -259,7 +299,7 @@ def main():
                 gaps[name, form] = reason
     passed = failed = listed = refused = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, make, inputs, kwargs in layer_cases(o.all or bool(o.only)):
+        for name, make, inputs, kwargs in zoo_models() if o.zoo else layer_cases(o.all or bool(o.only)):
             if o.only and not any(name.startswith(x) for x in o.only):
                 continue
             found = one(name, make, inputs, kwargs, folder)

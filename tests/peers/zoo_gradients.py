@@ -4,7 +4,8 @@ models.py. In evaluation and in training mode (dropout and skipped layers from e
 of the larger of its norm and a thousandth of the norm of all) and in float64 (1e-10; there the casts to float32 that models have are
 lifted on both sides, see wide.py). Some gradients are sums that cancel (of a bias before a softmax nothing is left) and no two
 programs give the same in float32: where one differs it may do so by twice of what transformers' own moves when every parameter moves by its
-last digit; such are counted. Under transformers 4 it takes the classes that 5 dropped. By default the first configuration of each class;
+last digit; such are counted. In training
+mode the layers are checkpointed too, in both forms: the same gradients, and the modules that transformers checkpoints. Under transformers 4 it takes the classes that 5 dropped. By default the first configuration of each class;
 --all takes every one; --only NAME takes architectures or classes; --part N/M takes each M-th class.
 """
 import argparse
@@ -62,18 +63,21 @@ def one_stream(module):
 
 
 def with_labels(arch, task, cls, model, cases):
-    """(name, inputs) that give a loss; none where the class takes no labels."""
+    """(name, inputs) that give a loss; none where the class has none."""
     names = inspect.signature(model.forward).parameters
-    if not any(n == "labels" or n.endswith(("_labels", "_positions")) and n != "cache_positions" or n == "return_loss" for n in names):
+    wanted = None  # the first scenario has labels of every kind
+    if "sampled_negative_indices" in names:
+        wanted = "negatives"
+    elif not any(n in ("labels", "return_loss", "bool_masked_pos") or n.endswith("_labels") or n in ("start_positions", "end_positions") for n in names) or "bool_masked_pos" in names and not cls.endswith("ImageModeling"):
         return
-    name, x, _, _, _ = next(models.scenarios(arch, task, cls, model, cases))
-    yield name, models.accepted(model, x)
-    for name, own in getattr(cases, "gradient_cases", lambda cls, x, model: ())(cls, x, model):
-        yield name, models.accepted(model, own)
+    for name, x, *_ in models.scenarios(arch, task, cls, model, cases):
+        if wanted in (None, name):
+            yield name, models.accepted(model, x)
+            return
 
 
 class Lifted(Wide):
-    """Wide, where float64 is the default too; the draws by which layers are left out stay what they are."""
+    """Wide, where float64 is the default too."""
 
     def __enter__(self):
         torch.set_default_dtype(torch.float64)
@@ -82,12 +86,6 @@ class Lifted(Wide):
     def __exit__(self, *error):
         torch.set_default_dtype(torch.float32)
         return super().__exit__(*error)
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is torch.rand and args == ([],):
-            with torch._C.DisableTorchFunction():
-                return func([], dtype=torch.float32)
-        return super().__torch_function__(func, types, args, kwargs)
 
 
 def expected(model, dtype, train, x):
@@ -171,6 +169,17 @@ def differences(mine, there, bound, rough, noise):
         yield f"{len(worst)} of {len(there) - 1} gradients differ: " + ", ".join(f"{name} by {d:.2g}" for d, name in first)
 
 
+def switched_on(model):
+    """The line of a job that checkpoints: the classes of the layers that do it, or what enabling it says."""
+    model = copy.deepcopy(model)
+    try:
+        model.gradient_checkpointing_enable()
+    except ValueError as error:
+        return str(error)
+    layers = sys.modules["transformers.modeling_layers"].GradientCheckpointingLayer
+    return "ok" + "".join(" " + type(m).__name__ for m in model.modules() if isinstance(m, layers))
+
+
 def check(folder, arch, task, cls, model, cases):
     """({case: what differs}, how many cases, which gradients are mostly rounding)."""
     model, attention = models.attending(model, "sdpa") if hasattr(model, "set_attn_implementation") else (model, "eager")
@@ -189,23 +198,28 @@ def check(folder, arch, task, cls, model, cases):
                     return {}, 0, noise
                 if there is None:
                     return {f"{cls} ({name})": ["transformers gives no loss for these inputs"]}, 1, noise
-                outputs = os.path.join(folder, f"out.{len(jobs)}.safetensors")
-                jobs.append({"model": folder, "class": cls, "dtype": dtype, "attention": attention, "train": train, "seed": SEED, "wide": dtype == "float64", "inputs": inputs, "outputs": outputs})
-                answers.append((f"{cls} ({name}, {dtype}, {'training' if train else 'evaluation'})", there, BOUND[dtype], outputs, functools.partial(roughness, model, train, given)))
+                for form in ("none", "reentrant", "plain") if train and dtype == "float64" else ("none",):
+                    outputs = os.path.join(folder, f"out.{len(jobs)}.safetensors")
+                    jobs.append({"model": folder, "class": cls, "dtype": dtype, "attention": attention, "train": train, "seed": SEED, "wide": dtype == "float64", "checkpointing": form, "inputs": inputs, "outputs": outputs})
+                    what = "checkpointing: " + form if form != "none" else "training" if train else "evaluation"
+                    answers.append((f"{cls} ({name}, {dtype}, {what})", there, BOUND[dtype], outputs, functools.partial(roughness, model, train, given)))
     if not jobs:
         return {}, 0, noise
     done = subprocess.run([PEER, json.dumps(jobs)], capture_output=True, text=True, timeout=300)
     lines = done.stdout.splitlines() + [f"status {done.returncode}: {done.stderr[-300:]}"] * len(jobs)
     wrong = {}
-    for line, (name, there, bound, outputs, rough) in zip(lines, answers):
-        if line == "ok":
+    for line, job, (name, there, bound, outputs, rough) in zip(lines, jobs, answers):
+        right = "ok" if job["checkpointing"] == "none" else switched_on(model)
+        if line == right and not line.startswith("ok"):  # neither does it
+            continue
+        if line == right:
             mine = load_file(outputs)
             if set(mine) != set(there):  # transformers 5 has other names for modules than its checkpoints
                 named = functools.partial(as_saved, model, os.path.join(folder, "saved"))
                 there, rough = named(there), functools.partial(rough, named)
             found = list(differences(mine, there, bound, rough, noise))
         else:
-            found = [line[-500:]]
+            found = [line[-500:] + ("" if right == "ok" else f", expected {right}")]
         if found:
             wrong[name] = found
     return wrong, len(jobs), noise

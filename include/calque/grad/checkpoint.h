@@ -7,19 +7,16 @@
 #include <string>
 
 #include "calque/grad/autograd.h"
+#include "calque/grad/checkpointing_options.h"
+#include "calque/op/value.h"
 
 namespace calque {
 
-struct CheckpointingOptions {
-  // As PyTorch's first form: the part is a node of its own, and a pass inside of the pass goes back through it. Gradients of
-  // gradients and `grad` do not go through it, and one of the inputs must want a gradient.
-  bool use_reentrant = false;
-  bool preserve_rng_state = true;  // random numbers are drawn again
-  bool early_stop = true;         // computing again ends with the last tensor that is needed; not where use_reentrant is set
-  bool check_determinism = true;  // UserError when the second time keeps other tensors than the first; likewise
-};
 using CheckpointedFunction = std::function<TensorVector(const TensorVector& inputs)>;
 TensorVector checkpoint(const CheckpointedFunction& function, const TensorVector& inputs,
+                        const CheckpointingOptions& options = {});
+// The same for any values: the tensors in them are what goes in and what comes out; the rest is as it is given.
+Value checkpoint_values(const std::function<Value(const Value& inputs)>& function, const Value& inputs,
                         const CheckpointingOptions& options = {});
 // The functions one after the other, in so many parts of which all but the last are checkpointed.
 TensorVector checkpoint_sequential(const std::vector<CheckpointedFunction>& functions, size_t segments,

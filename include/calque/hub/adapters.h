@@ -98,7 +98,4 @@ bool is_adapter_folder(const std::filesystem::path& folder);
 std::filesystem::path base_folder(const std::filesystem::path& folder);
 std::filesystem::path tokenizer_folder(const std::filesystem::path& folder);
 
-// The outputs of the input embeddings take gradients, so that checkpointed layers behind frozen weights do. Off again by the handle.
-HookHandle enable_input_require_grads(PretrainedModel& model);
-
 }  // namespace calque

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "calque/grad/checkpointing_options.h"
 #include "calque/hub/config.h"
 #include "calque/hub/example_inputs.h"
 #include "calque/hub/model_io.h"
@@ -73,14 +74,17 @@ class PretrainedModel : public Module {
   void init_all_weights();  // of every module, then ties
   void tie_weights();       // makes tied parameters one tensor
 
-  // ---- gradient checkpointing: recorded, for when gradients are computed ---------------------------------------------
-  // On for this model and those inside it. UserError for a class that does not support it. With adapters what the input embeddings give
-  // takes gradients, so that they reach the adapters through frozen layers.
-  void gradient_checkpointing_enable(bool use_reentrant = true);
-  void gradient_checkpointing_disable();
-  bool is_gradient_checkpointing();  // on for any model inside this one
-  bool gradient_checkpointing = false;
-  bool gradient_checkpointing_reentrant = true;
+  // ---- gradient checkpointing (hub/checkpointing.h) ---------------------------------------------------------------------
+  // The layers of this model and of those inside it, all or each n-th, are computed again in the backward pass while the model is
+  // trained; it makes no cache then. Where ids go in, their embeddings come to want gradients. UserError for a class that does not
+  // support it, and for a model without such layers.
+  void gradient_checkpointing_enable(const CheckpointingOptions& options = {.use_reentrant = true},
+                                     int64_t every_n_layers = 1);
+  void gradient_checkpointing_disable();  // and what it did to the embeddings
+  bool is_gradient_checkpointing();       // on for any layer
+  // What the input embeddings give wants gradients from now on, also where they are not trained: what is behind them may be.
+  void enable_input_require_grads();
+  void disable_input_require_grads();
 
   // For model cards; a tag that is there already is not added.
   void add_model_tags(const std::vector<std::string>& tags);
@@ -101,15 +105,22 @@ class PretrainedModel : public Module {
   bool wants_hidden_states(const ModelInputs& inputs) const {
     return inputs[arg::output_hidden_states].value_or(config_.flag("output_hidden_states"));
   }
-  bool wants_cache(const ModelInputs& inputs) const { return inputs[arg::use_cache].value_or(config_.flag("use_cache")); }
+  bool wants_cache(const ModelInputs& inputs) const;  // never while layers are checkpointed
 
  protected:
   explicit PretrainedModel(Config config);
   PretrainedModel(const PretrainedModel&) = default;
 
  private:
+  friend std::shared_ptr<PretrainedModel> finished_model(std::shared_ptr<PretrainedModel> model);
+  struct OwnHooks {  // a copy of the model has none of them
+    OwnHooks() = default;
+    OwnHooks(const OwnHooks&) {}
+    std::vector<HookHandle> handles;
+  };
   Config config_;
-  std::optional<HookHandle> input_grads_;  // of gradient checkpointing with adapters
+  OwnHooks input_hooks_;
+  bool checkpoints_layers_ = false;
 };
 
 // Gives a model class its copy and its name: struct LlamaModel : ModelOf<LlamaModel, LlamaPretrained> { ... }, where

@@ -242,12 +242,4 @@ static void unload(PretrainedModel& model, bool merge, bool safe) {
 void merge_and_unload(PretrainedModel& model, bool safe) { unload(model, true, safe); }
 void unload_adapters(PretrainedModel& model) { unload(model, false, false); }
 
-HookHandle enable_input_require_grads(PretrainedModel& model) {
-  Module& table = get_input_embeddings(model);
-  return table.register_forward_hook([](Module&, const Values&, const Kwargs&, const Value& result) -> std::optional<Value> {
-    result.to_tensor().set_requires_grad(true);
-    return std::nullopt;
-  });
-}
-
 }  // namespace calque

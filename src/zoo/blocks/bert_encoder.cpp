@@ -93,7 +93,7 @@ BertIntermediate::BertIntermediate(const Config& c, std::string family)
 Tensor BertIntermediate::forward(const Tensor& hidden_states) { return act_fn(dense(hidden_states)); }
 
 BertLayer::BertLayer(const Config& c, const std::string& family)
-    : FamilyModule(family),
+    : Checkpointed(family),
       attention(child<BertAttention>("attention", c, family)),
       crossattention(child_if<BertAttention>(c.flag("add_cross_attention"), *this, "crossattention", c, family, true)),
       intermediate(child<BertIntermediate>("intermediate", c, family)),

@@ -12,6 +12,7 @@
 #include "activations.h"
 #include "attention.h"
 #include "calque/hub/cache.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/config_schema.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/prune.h"
@@ -81,7 +82,7 @@ struct BertIntermediate : FamilyModule<BertIntermediate> {
   Activation act_fn;
 };
 
-struct BertLayer : FamilyModule<BertLayer> {
+struct BertLayer : Checkpointed<FamilyModule<BertLayer>> {
   static constexpr const char* part = "Layer";
   static constexpr const char* forward_arguments[] = {
       "hidden_states",          "attention_mask",  "head_mask", "encoder_hidden_states",

@@ -30,7 +30,7 @@ ClipMLP::ClipMLP(const Config& c, std::string family)
       fc2(child<Linear>("fc2", c.integer("intermediate_size"), c.integer("hidden_size"))) {}
 
 ClipEncoderLayer::ClipEncoderLayer(const Config& c, const std::string& family)
-    : FamilyModule(family),
+    : Checkpointed(family),
       self_attn(child<ClipAttention>("self_attn", c, family)),
       layer_norm1(child<LayerNorm>("layer_norm1", c.integer("hidden_size"), norm_options(c))),
       mlp(child<ClipMLP>("mlp", c, family)),

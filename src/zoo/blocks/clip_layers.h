@@ -9,6 +9,7 @@
 
 #include "activations.h"
 #include "bert_encoder.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/nn/convolution.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
@@ -34,7 +35,7 @@ struct ClipMLP : FamilyModule<ClipMLP> {
   Child<Linear> fc1, fc2;
 };
 
-struct ClipEncoderLayer : FamilyModule<ClipEncoderLayer> {
+struct ClipEncoderLayer : Checkpointed<FamilyModule<ClipEncoderLayer>> {
   static constexpr const char* part = "EncoderLayer";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "eager"};
   ClipEncoderLayer(const Config& c, const std::string& family);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "bert_encoder.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/model_info.h"
 
 namespace calque {
@@ -70,11 +71,11 @@ struct DebertaAttention : FamilyModule<DebertaAttention<Self>> {
 };
 
 template <class Self>
-struct DebertaLayer : FamilyModule<DebertaLayer<Self>> {
+struct DebertaLayer : Checkpointed<FamilyModule<DebertaLayer<Self>>> {
   static constexpr const char* part = "Layer";
   static constexpr auto& forward_arguments = DebertaAttention<Self>::forward_arguments;
   DebertaLayer(const Config& c, const std::string& family, const DebertaNorm& make_norm)
-      : FamilyModule<DebertaLayer<Self>>(family),
+      : Checkpointed<FamilyModule<DebertaLayer<Self>>>(family),
         attention(this->template child<DebertaAttention<Self>>("attention", c, family, make_norm)),
         intermediate(this->template child<BertIntermediate>("intermediate", c, family)),
         output(this->template child<DebertaResidual>("output", c, family + "Output", c.integer("intermediate_size"),

@@ -19,7 +19,7 @@
 namespace calque {
 
 DecoderLayer::DecoderLayer(const Config& c, const DecoderDesign& design, size_t layer)
-    : NamedModule(design.names + design.layer),
+    : Checkpointed(design.names + design.layer),
       parallel_(design.parallel),
       adds_parts_first_(design.adds_parts_first),
       one_dropout_(design.attention_dropout && design.attention_dropout == design.feed_forward_dropout),

@@ -11,6 +11,7 @@
 
 #include "../heads/decoder_heads.h"
 #include "calque/hub/adaptable.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "decoder_parts.h"
 #include "experts.h"
@@ -24,7 +25,7 @@ inline constexpr ArgumentName<bool> output_router_logits{"output_router_logits"}
 
 }  // namespace arg
 
-struct DecoderLayer : NamedModule<DecoderLayer> {
+struct DecoderLayer : Checkpointed<NamedModule<DecoderLayer>> {
   static constexpr auto& forward_arguments = DecoderAttention::forward_arguments;
   using Result = std::tuple<Tensor, Tensor, LayerCache, Tensor>;  // as of attention, and the router's logits
 

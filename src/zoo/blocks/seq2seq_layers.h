@@ -10,6 +10,7 @@
 #include "activations.h"
 #include "attention.h"
 #include "calque/hub/cache.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/config.h"
 #include "calque/nn/linear.h"
 #include "calque/nn/normalization.h"
@@ -87,7 +88,7 @@ struct Seq2SeqAttention : Typed<Seq2SeqAttention> {
   Child<Linear> k_proj, v_proj, q_proj, out_proj;
 };
 
-struct Seq2SeqEncoderLayer : Typed<Seq2SeqEncoderLayer> {
+struct Seq2SeqEncoderLayer : Checkpointed<Typed<Seq2SeqEncoderLayer>> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "layer_head_mask", "eager"};
   using Result = std::tuple<Tensor, Tensor>;  // output, weights
 
@@ -104,7 +105,7 @@ struct Seq2SeqEncoderLayer : Typed<Seq2SeqEncoderLayer> {
   Child<LayerNorm> final_layer_norm;
 };
 
-struct Seq2SeqDecoderLayer : Typed<Seq2SeqDecoderLayer> {
+struct Seq2SeqDecoderLayer : Checkpointed<Typed<Seq2SeqDecoderLayer>> {
   static constexpr const char* forward_arguments[] = {
       "hidden_states",   "attention_mask",  "encoder_hidden_states",      "encoder_attention_mask",
       "past_key_values", "layer_head_mask", "cross_attn_layer_head_mask", "eager"};

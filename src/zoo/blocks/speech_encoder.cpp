@@ -97,7 +97,11 @@ SpeechFeatureEncoder::SpeechFeatureEncoder(const Config& c, const std::string& f
 
 Tensor SpeechFeatureEncoder::forward(const Tensor& input_values) {
   Tensor x = input_values.unsqueeze(1);
-  for (SpeechConvLayer* layer : conv_layers->items<SpeechConvLayer>()) x = (*layer)(x);
+  const std::vector<SpeechConvLayer*> all = conv_layers->items<SpeechConvLayer>();
+  // Sound wants no gradient, and without one no pass goes back through a checkpointed layer.
+  const bool checkpointed = !all.empty() && all[0]->gradient_checkpointing && all[0]->conv->weight->requires_grad();
+  if (checkpointed && training() && records_gradients()) x.set_requires_grad();
+  for (SpeechConvLayer* layer : all) x = (*layer)(x);
   return x;
 }
 

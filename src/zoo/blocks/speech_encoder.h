@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "bert_encoder.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/nn/convolution.h"
 #include "projected_attention.h"
 
@@ -18,7 +19,7 @@ ConfigSchema speech_schema(std::vector<KeyRule> own);
 void check_speech_convolutions(const Config& config);
 
 // One convolution over time, with a norm of the family's choice: over each channel, over the channels, or none.
-struct SpeechConvLayer : Typed<SpeechConvLayer> {
+struct SpeechConvLayer : Checkpointed<Typed<SpeechConvLayer>> {
   enum class Norm { none, group, layer };
   static constexpr const char* forward_arguments[] = {"hidden_states"};
   SpeechConvLayer(const Config& c, std::string family, size_t number, Norm norm);
@@ -120,7 +121,7 @@ struct SpeechAttnAdapter : FamilyModule<SpeechAttnAdapter> {
   Child<Linear> linear_2;
 };
 
-struct SpeechLayer : Typed<SpeechLayer> {
+struct SpeechLayer : Checkpointed<Typed<SpeechLayer>> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "eager"};
   using Result = std::tuple<Tensor, Tensor>;  // output, weights
   SpeechLayer(const Config& c, const std::string& family);

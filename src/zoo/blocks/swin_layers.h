@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "activations.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/config_schema.h"
 #include "calque/nn/container.h"
 #include "calque/nn/convolution.h"
@@ -26,6 +27,7 @@ struct SwinStyle {
   bool extra_position = false;  // the table of positions has a row more than there are patches
   bool saved_index = false;     // relative_position_index is part of the state
   bool softmax_in_float32 = true;
+  bool checkpoints_layers = true;  // those of a stage; the stages always
   std::string type(const char* part) const { return std::string(family) + part; }
 };
 
@@ -127,10 +129,11 @@ struct SwinIntermediate : Typed<SwinIntermediate> {
   Activation activation;
 };
 
-struct SwinLayer : Typed<SwinLayer> {
+struct SwinLayer : Checkpointed<Typed<SwinLayer>> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "always_partition", "eager"};
   SwinLayer(const SwinStyle& style, const Config& c, int64_t size, int64_t heads, double drop, bool shifted);
   std::string type_name() const override { return style->type("Layer"); }
+  bool can_checkpoint() const override { return style->checkpoints_layers; }
   SwinSelfAttention::Result forward(const SwinGrid& grid, bool always_partition, bool eager);
   const SwinStyle* style;
   int64_t window_size, shift_size;
@@ -142,7 +145,7 @@ struct SwinLayer : Typed<SwinLayer> {
   Child<SwinDense> output;
 };
 
-struct SwinStage : Typed<SwinStage> {
+struct SwinStage : Checkpointed<Typed<SwinStage>> {
   static constexpr const char* forward_arguments[] = {"hidden_states", "always_partition", "eager"};
   using Result = std::tuple<SwinGrid, SwinGrid, Tensor>;  // output, the same before halving, the last layer's weights
   SwinStage(const SwinStyle& style, const Config& c, size_t stage, const std::vector<double>& drops, bool last);

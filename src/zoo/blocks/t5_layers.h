@@ -9,6 +9,7 @@
 #include "activations.h"
 #include "attention.h"
 #include "calque/hub/cache.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/config.h"
 #include "calque/hub/prune.h"
 #include "calque/nn/container.h"
@@ -107,7 +108,7 @@ struct T5LayerAttention : Typed<T5LayerAttention> {
   Child<Dropout> dropout;
 };
 
-struct T5Block : Typed<T5Block> {
+struct T5Block : Checkpointed<Typed<T5Block>> {
   static constexpr const char* forward_arguments[] = {"hidden_states",
                                                       "attention_mask",
                                                       "position_bias",

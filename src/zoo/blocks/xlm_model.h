@@ -62,6 +62,7 @@ struct XlmModel : PretrainedModel {
   std::span<const ModelArgument> arguments() const override { return forward_arguments; }
   std::string base_model_prefix() const override { return "transformer"; }
   bool supports_sdpa() const override { return false; }
+  bool supports_gradient_checkpointing() const override { return false; }
   void init_weights(Module& module) override;
   Child<Embedding>* input_embeddings() override { return &embeddings; }
 

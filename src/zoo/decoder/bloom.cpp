@@ -1,5 +1,6 @@
 // BLOOM: no position embeddings; scores sink with the distance of the key, by another slope for each head (ALiBi).
 #include "calque/grad/autograd.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -112,7 +113,7 @@ struct BloomMLP : Typed<BloomMLP> {
   Child<Linear> dense_4h_to_h;
 };
 
-struct BloomBlock : Typed<BloomBlock> {
+struct BloomBlock : Checkpointed<Typed<BloomBlock>> {
   static constexpr const char* torch_type = "transformers.models.bloom.modeling_bloom.BloomBlock";
   static constexpr const char* forward_arguments[] = {"hidden_states", "alibi",     "attention_mask",
                                                       "layer_past",    "head_mask", "eager"};

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/prune.h"
@@ -116,7 +117,7 @@ struct GPT2MLP : Typed<GPT2MLP> {
   Child<Dropout> dropout;
 };
 
-struct GPT2Block : Typed<GPT2Block> {
+struct GPT2Block : Checkpointed<Typed<GPT2Block>> {
   static constexpr const char* torch_type = "transformers.models.gpt2.modeling_gpt2.GPT2Block";
   static constexpr const char* forward_arguments[] = {
       "hidden_states", "attention_mask", "past_key_values", "encoder_hidden_states", "encoder_attention_mask",

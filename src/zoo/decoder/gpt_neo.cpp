@@ -1,6 +1,7 @@
 // GPT-Neo: GPT-2's layout with Linear weights; layers that look at everything before them alternate with layers that look
 // back only so far. Scores are not scaled.
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -66,7 +67,7 @@ struct GPTNeoMLP : Typed<GPTNeoMLP> {
   Child<Dropout> dropout;
 };
 
-struct GPTNeoBlock : Typed<GPTNeoBlock> {
+struct GPTNeoBlock : Checkpointed<Typed<GPTNeoBlock>> {
   static constexpr const char* torch_type = "transformers.models.gpt_neo.modeling_gpt_neo.GPTNeoBlock";
   static constexpr auto& forward_arguments = GPTNeoSelfAttention::forward_arguments;
   explicit GPTNeoBlock(const Config& c)

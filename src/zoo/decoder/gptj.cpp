@@ -1,6 +1,7 @@
 // GPT-J: attention and feed-forward side by side after one norm; the first numbers of each head turn with the position,
 // neighbours together.
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -62,7 +63,7 @@ struct GPTJMLP : Typed<GPTJMLP> {
   Child<Dropout> dropout;
 };
 
-struct GPTJBlock : Typed<GPTJBlock> {
+struct GPTJBlock : Checkpointed<Typed<GPTJBlock>> {
   static constexpr const char* torch_type = "transformers.models.gptj.modeling_gptj.GPTJBlock";
   static constexpr auto& forward_arguments = GPTJAttention::forward_arguments;
   explicit GPTJBlock(const Config& c)

@@ -1,5 +1,6 @@
 // OPT: learned positions counted over what the attention mask keeps, norms before or after, embeddings that may be narrower
 // than the layers.
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -28,7 +29,7 @@ struct OPTAttention : Typed<OPTAttention, ProjectedAttention> {
                       .softmax_in_float32 = true}) {}
 };
 
-struct OPTDecoderLayer : Typed<OPTDecoderLayer> {
+struct OPTDecoderLayer : Checkpointed<Typed<OPTDecoderLayer>> {
   static constexpr const char* torch_type = "transformers.models.opt.modeling_opt.OPTDecoderLayer";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "past_key_values", "head_mask",
                                                       "eager"};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -47,7 +48,7 @@ struct TrOCRAttention : Typed<TrOCRAttention, ProjectedAttention> {
                       .memory_size = cross ? c.optional_integer("cross_attention_hidden_size").value_or(0) : 0}) {}
 };
 
-struct TrOCRDecoderLayer : Typed<TrOCRDecoderLayer> {
+struct TrOCRDecoderLayer : Checkpointed<Typed<TrOCRDecoderLayer>> {
   static constexpr const char* torch_type = "transformers.models.trocr.modeling_trocr.TrOCRDecoderLayer";
   static constexpr const char* forward_arguments[] = {
       "hidden_states",   "attention_mask", "encoder_hidden_states", "encoder_attention_mask",

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/pretrained_model.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/container.h"
@@ -43,7 +44,7 @@ struct XGLMAttention : Typed<XGLMAttention, ProjectedAttention> {
                       .dropout = c.number("attention_dropout")}) {}
 };
 
-struct XGLMDecoderLayer : Typed<XGLMDecoderLayer> {
+struct XGLMDecoderLayer : Checkpointed<Typed<XGLMDecoderLayer>> {
   static constexpr const char* torch_type = "transformers.models.xglm.modeling_xglm.XGLMDecoderLayer";
   static constexpr const char* forward_arguments[] = {
       "hidden_states",   "attention_mask", "encoder_hidden_states", "encoder_attention_mask",

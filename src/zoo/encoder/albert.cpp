@@ -144,6 +144,7 @@ struct AlbertSOPHead : Typed<AlbertSOPHead> {
 
 struct AlbertPretrained : PretrainedModel {
   using PretrainedModel::PretrainedModel;
+  bool supports_gradient_checkpointing() const override { return false; }
   std::string base_model_prefix() const override { return "albert"; }
   void init_weights(Module& module) override {
     PretrainedModel::init_weights(module);

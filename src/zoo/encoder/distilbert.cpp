@@ -1,6 +1,7 @@
 // DistilBERT: BERT's encoder without token types and pooling, under names of its own.
 #include <cmath>
 
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/op/aten/activation.h"
@@ -104,7 +105,7 @@ struct DistilBertFFN : Typed<DistilBertFFN> {
   Activation activation;
 };
 
-struct DistilBertBlock : Typed<DistilBertBlock> {
+struct DistilBertBlock : Checkpointed<Typed<DistilBertBlock>> {
   static constexpr const char* torch_type = "transformers.models.distilbert.modeling_distilbert.TransformerBlock";
   static constexpr auto& forward_arguments = DistilBertSelfAttention::forward_arguments;
   explicit DistilBertBlock(const Config& c)

@@ -1,5 +1,6 @@
 // Megatron-BERT: BERT with the norms before attention and feed-forward and one after the last layer.
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/op/aten/dropout.h"
@@ -43,7 +44,7 @@ struct MegatronBertAttention : Typed<MegatronBertAttention> {
   Child<MegatronBertResidual> output;
 };
 
-struct MegatronBertLayer : Typed<MegatronBertLayer> {
+struct MegatronBertLayer : Checkpointed<Typed<MegatronBertLayer>> {
   static constexpr const char* torch_type = "transformers.models.megatron_bert.modeling_megatron_bert.MegatronBertLayer";
   static constexpr auto& forward_arguments = BertLayer::forward_arguments;
   explicit MegatronBertLayer(const Config& c)

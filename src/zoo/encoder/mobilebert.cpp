@@ -1,5 +1,6 @@
 // MobileBERT: narrow layers between bottlenecks, several small feed-forwards in a row, trigrams of narrow embeddings.
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "calque/hub/resize.h"
 #include "calque/nn/functional.h"
@@ -222,7 +223,7 @@ struct MobileBertFFNLayer : Typed<MobileBertFFNLayer> {
   Child<MobileBertResidual> output;
 };
 
-struct MobileBertLayer : Typed<MobileBertLayer> {
+struct MobileBertLayer : Checkpointed<Typed<MobileBertLayer>> {
   static constexpr const char* torch_type = "transformers.models.mobilebert.modeling_mobilebert.MobileBertLayer";
   static constexpr const char* forward_arguments[] = {"hidden_states", "attention_mask", "head_mask", "eager"};
   explicit MobileBertLayer(const Config& c)

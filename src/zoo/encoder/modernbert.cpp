@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
 #include "calque/nn/init.h"
@@ -104,7 +105,7 @@ struct ModernBertAttention : Typed<ModernBertAttention> {
   Child<Linear> Wqkv, Wo;
 };
 
-struct ModernBertEncoderLayer : Typed<ModernBertEncoderLayer> {
+struct ModernBertEncoderLayer : Checkpointed<Typed<ModernBertEncoderLayer>> {
   static constexpr const char* torch_type = "transformers.models.modernbert.modeling_modernbert.ModernBertEncoderLayer";
   static constexpr const char* forward_arguments[] = {"hidden_states", "cosine", "sine", "attention_mask", "eager"};
   ModernBertEncoderLayer(const Config& c, bool first, bool sliding)

@@ -144,6 +144,7 @@ struct MPNetPretrained : PretrainedModel {
   using PretrainedModel::PretrainedModel;
   std::string base_model_prefix() const override { return "mpnet"; }
   bool supports_sdpa() const override { return false; }
+  bool supports_gradient_checkpointing() const override { return false; }
   void init_weights(Module& module) override {
     PretrainedModel::init_weights(module);
     if (auto* head = dynamic_cast<RobertaLMHead*>(&module)) init::zeros_(head->bias);

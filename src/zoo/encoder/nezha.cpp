@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/model_info.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/functional.h"
@@ -92,7 +93,7 @@ struct NezhaAttention : Typed<NezhaAttention> {
   Child<BertResidual> output;
 };
 
-struct NezhaLayer : Typed<NezhaLayer> {
+struct NezhaLayer : Checkpointed<Typed<NezhaLayer>> {
   static constexpr const char* torch_type = "transformers.models.nezha.modeling_nezha.NezhaLayer";
   static constexpr auto& forward_arguments = BertLayer::forward_arguments;
   explicit NezhaLayer(const Config& c)

@@ -178,6 +178,7 @@ struct XLNetModel : ModelOf<XLNetModel> {
   ModelOutput forward(const ModelInputs& in) override;
   std::string base_model_prefix() const override { return "transformer"; }
   bool supports_sdpa() const override { return false; }
+  bool supports_gradient_checkpointing() const override { return false; }
   Child<Embedding>* input_embeddings() override { return &word_embedding; }
   void init_weights(Module& module) override {
     const double range = config().number("initializer_range");

@@ -53,6 +53,7 @@ struct HeadModel : PretrainedModel {
   std::vector<std::string> keys_to_ignore_on_load_unexpected() const override;
   std::vector<std::string> no_split_modules() const override;
   bool supports_sdpa() const override { return model->supports_sdpa(); }
+  bool supports_gradient_checkpointing() const override { return model->supports_gradient_checkpointing(); }
   void init_weights(Module& module) override;
 
  private:

@@ -25,7 +25,6 @@ inline constexpr ArgumentName<Tensor> p_mask{"p_mask"};                // [batch
 // Takes what its base model takes, and labels.
 struct SummaryHead : HeadModel {
   SummaryHead(const HeadClass& head, const Config& c);
-  bool supports_sdpa() const override { return model->supports_sdpa(); }
 
  protected:
   SummaryHead(const SummaryHead&) = default;

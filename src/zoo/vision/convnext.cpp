@@ -120,6 +120,7 @@ struct ConvNextEncoder : Typed<ConvNextEncoder> {
 
 struct ConvNextPretrained : VisionModel {
   using VisionModel::VisionModel;
+  bool supports_gradient_checkpointing() const override { return false; }
   std::string base_model_prefix() const override { return "convnext"; }
   std::vector<std::string> no_split_modules() const override { return {"ConvNextLayer", "ConvNextStage"}; }
   void init_weights(Module& module) override {

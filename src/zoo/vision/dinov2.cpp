@@ -1,4 +1,5 @@
 // DINOv2: ViT with scales of its layers' branches, positions for pictures of any size, and optionally a gated feed-forward.
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
 #include "calque/op/aten/activation.h"
@@ -89,7 +90,7 @@ struct Dinov2SwiGLUFFN : Typed<Dinov2SwiGLUFFN> {
   }
 };
 
-struct Dinov2Layer : Typed<Dinov2Layer> {
+struct Dinov2Layer : Checkpointed<Typed<Dinov2Layer>> {
   static constexpr const char* torch_type = "transformers.models.dinov2.modeling_dinov2.Dinov2Layer";
   static constexpr auto& forward_arguments = ViTSelfAttention::forward_arguments;
   explicit Dinov2Layer(const Config& c)

@@ -11,7 +11,8 @@ constexpr SwinStyle donut_style{.family = "transformers.models.donut.modeling_do
                                 .base = "donut",
                                 .extra_position = true,
                                 .saved_index = true,
-                                .softmax_in_float32 = false};
+                                .softmax_in_float32 = false,
+                                .checkpoints_layers = false};
 
 struct DonutSwinModel : ModelOf<DonutSwinModel, SwinPictures> {
   static constexpr const char* torch_type = "transformers.models.donut.modeling_donut_swin.DonutSwinModel";

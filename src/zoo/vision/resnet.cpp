@@ -134,6 +134,7 @@ struct ResNetEncoder : Typed<ResNetEncoder> {
 
 struct ResNetPretrained : VisionModel {
   using VisionModel::VisionModel;
+  bool supports_gradient_checkpointing() const override { return false; }
   std::string base_model_prefix() const override { return "resnet"; }
   std::vector<std::string> no_split_modules() const override { return {"ResNetConvLayer", "ResNetShortCut"}; }
   void init_weights(Module& module) override {

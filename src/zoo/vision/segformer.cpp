@@ -2,6 +2,7 @@
 // brings all stages' outputs to one size and scores each of its points.
 #include <cmath>
 
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/activation.h"
 #include "calque/nn/functional.h"
@@ -136,7 +137,7 @@ struct SegformerMixFFN : Typed<SegformerMixFFN> {
   Child<Dropout> dropout;
 };
 
-struct SegformerLayer : Typed<SegformerLayer> {
+struct SegformerLayer : Checkpointed<Typed<SegformerLayer>> {
   static constexpr const char* torch_type = "transformers.models.segformer.modeling_segformer.SegformerLayer";
   static constexpr auto& forward_arguments = SegformerSelfAttention::forward_arguments;
   SegformerLayer(const Config& c, int64_t size, int64_t heads, double drop, int64_t ratio, double mlp_ratio)

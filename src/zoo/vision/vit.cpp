@@ -1,5 +1,6 @@
 // ViT: a picture cut into patches, a token in front of them, and an encoder with norms before attention and feed-forward.
 #include "calque/base/error.h"
+#include "calque/hub/checkpointing.h"
 #include "calque/hub/registry.h"
 #include "calque/nn/init.h"
 #include "calque/op/aten/cat.h"
@@ -70,7 +71,7 @@ struct ViTOutput : Typed<ViTOutput> {
   Child<Dropout> dropout;
 };
 
-struct ViTLayer : Typed<ViTLayer> {
+struct ViTLayer : Checkpointed<Typed<ViTLayer>> {
   static constexpr const char* torch_type = "transformers.models.vit.modeling_vit.ViTLayer";
   static constexpr auto& forward_arguments = ViTSelfAttention::forward_arguments;
   explicit ViTLayer(const Config& c)
