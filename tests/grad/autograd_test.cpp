@@ -50,7 +50,7 @@ TEST(Backward, tensors_say_what_made_them) {
   const Tensor x = leaf({1, 2});
   EXPECT_EQ((x * 2).str(), "tensor([2., 4.], dtype=torch.float64, grad_fn=<MulBackward0>)");
   EXPECT_EQ(x.str(), "tensor([1., 2.], dtype=torch.float64, requires_grad=True)");
-  EXPECT_EQ((x * 2).view({2, 1}).str(), "tensor([[2.],\n        [4.]], dtype=torch.float64, grad_fn=<ViewBackward0>)");
+  EXPECT_EQ((x * 2).unsqueeze(1).str(), "tensor([[2.],\n        [4.]], dtype=torch.float64, grad_fn=<UnsqueezeBackward0>)");
   EXPECT_EQ((x * 2).detach().str(), "tensor([2., 4.], dtype=torch.float64)");
 }
 
