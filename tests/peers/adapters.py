@@ -526,16 +526,17 @@ def one_prompt(name, bases, scratch, make, config):
         expected["grad"] = {k.removeprefix("base_model."): p.grad for k, p in model.named_parameters() if p.grad is not None and p.requires_grad}
         model.eval()
         steps.append({"op": "backward", "inputs": inputs, "as": "grad"})
-    wanted = None
+    wanted = {}
     if make in (llama, gpt2, gemma3, t5, bart):
-        model.generation_config.eos_token_id = None
+        model.generation_config.eos_token_id = model.generation_config.forced_eos_token_id = None
         given = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
-        with torch.no_grad():
-            wanted = quietly(model.generate, **given, max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=None)
+        for beams in (1, 3):
+            with torch.no_grad():
+                wanted[beams] = quietly(model.generate, **given, max_new_tokens=8, num_beams=beams, do_sample=False, pad_token_id=0, eos_token_id=None)
         ids = os.path.join(scratch, "ids.safetensors")
         save_file(given, ids)
         start = {"start": model.config.decoder_start_token_id} if model.config.is_encoder_decoder else {}
-        steps.append({"op": "generate", "inputs": ids, "tokens": 8, "as": "written", **start})
+        steps += [{"op": "generate", "inputs": ids, "tokens": 8, "beams": beams, "as": f"written.{beams}", **start} for beams in wanted]
     out, error = run_peer(scratch, base, steps)
     if error:
         return check(name, [error])
@@ -543,8 +544,9 @@ def one_prompt(name, bases, scratch, make, config):
     for label, there in expected.items():
         skipped = {k: v for k, v in there.items() if k != "past_key_values"}
         wrong += [f"{label} {w}" for w in differing(out, skipped, 1e-5 if label != "grad" else 5e-5, label + ".")]
-    if wanted is not None and not torch.equal(out["written"], wanted):
-        wrong.append(f"writes {out['written'].tolist()[0]}, peft {wanted.tolist()[0]}")
+    for beams, there in wanted.items():
+        if not torch.equal(out[f"written.{beams}"], there):
+            wrong.append(f"writes with {beams} beams {out[f'written.{beams}'].tolist()[0]}, peft {there.tolist()[0]}")
     wrong += same_config(read_json(os.path.join(ours, "adapter_config.json")), read_json(os.path.join(theirs, "adapter_config.json")))
     mine, there = (load_file(os.path.join(p, "adapter_model.safetensors")) for p in (ours, theirs))
     if set(mine) != set(there) or any(not torch.equal(mine[k], there[k]) for k in there):
