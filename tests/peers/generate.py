@@ -28,6 +28,8 @@ PEER = os.path.join(os.environ.get("CALQUE_BUILD", os.path.join(ROOT, "build", "
 SMALL = dict(vocab_size=99, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=None, forced_bos_token_id=None)
 DECODER = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=40, max_position_embeddings=64, bos_token_id=0, eos_token_id=2, pad_token_id=1)
 XLNET = dict(vocab_size=99, d_model=32, n_layer=2, n_head=4, d_inner=40, mem_len=None, bos_token_id=0, eos_token_id=2, pad_token_id=1)
+XLM = dict(vocab_size=99, emb_dim=32, n_layers=2, n_heads=4, max_position_embeddings=64, mask_token_id=5, bos_token_id=0, eos_token_id=2, pad_token_id=1)
+NEXT_WORD = ("xlnet", "xlm", "flaubert")  # say one word at a time, after ids
 MODELS = {  # architecture: class, configuration; those whose files Calque has
     "gpt2": ("GPT2LMHeadModel", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
     "gptj": ("GPTJForCausalLM", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4, bos_token_id=0, eos_token_id=2, pad_token_id=1)),
@@ -48,6 +50,9 @@ MODELS = {  # architecture: class, configuration; those whose files Calque has
     "xlnet no memory": ("XLNetLMHeadModel", dict(XLNET, use_mems_eval=False)),
     "xlnet one way": ("XLNetLMHeadModel", dict(XLNET, attn_type="uni")),
     "xlnet one way, same length": ("XLNetLMHeadModel", dict(XLNET, attn_type="uni", same_length=True, mem_len=6)),
+    "xlm": ("XLMWithLMHeadModel", dict(XLM, n_langs=3, lang_id=2)),
+    "xlm causal": ("XLMWithLMHeadModel", dict(XLM, causal=True, gelu_activation=False, sinusoidal_embeddings=True)),
+    "flaubert": ("FlaubertWithLMHeadModel", dict(XLM, n_langs=2, lang_id=1)),
     "bart": ("BartForConditionalGeneration", dict(SMALL, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=64)),
     "t5": ("T5ForConditionalGeneration", dict(vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_decoder_layers=2, num_heads=4, relative_attention_num_buckets=8, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)),
 }
@@ -146,7 +151,7 @@ def embedded(r, model, x):
 def cases(r, name, folder, model, tokenizer, count, embeds=False):
     encoder_decoder = model.config.is_encoder_decoder
     vocab = model.config.vocab_size
-    next_word = name.startswith("xlnet")  # takes no mask, and no embeddings
+    next_word = name.startswith(NEXT_WORD)  # takes no mask, and no embeddings
     one_row = getattr(model.config, "attn_type", "bi") == "uni"  # transformers cannot add a mask of more than one row to its own
     made = 0
     while made < count:
@@ -195,7 +200,7 @@ def cases(r, name, folder, model, tokenizer, count, embeds=False):
             continue
         made += 1
         case = {"model": folder, "inputs": {k: v.tolist() for k, v in x.items()}, "settings": s, "seed": seed, "tokenizer": TINY if tokenizer else None}
-        if next_word and not s.get("do_sample") and "num_beams" not in s:
+        if next_word and not s.get("do_sample") and "num_beams" not in s and not name.startswith("flaubert"):  # which gives none in generate
             case["states"] = states_of(model, x, s)
         yield case, out.sequences.tolist()
 
@@ -299,7 +304,7 @@ def main():
                 place, tokenizer = os.path.join(folder, name), None
                 model = random_model(name, place)
             made = list(cases(r, name, place, model, tokenizer, count))
-            if not name.startswith("xlnet"):  # says one word at a time, after ids
+            if not name.startswith(NEXT_WORD):
                 made += cases(r, name, place, model, tokenizer, count // 2, embeds=True)
                 made += assisted_cases(r, place, model, os.path.join(folder, name + "-assistant"), count // 2)
             lines = os.path.join(folder, "cases")

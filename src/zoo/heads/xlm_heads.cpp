@@ -1,6 +1,9 @@
 #include "xlm_heads.h"
 
 #include "calque/base/error.h"
+#include "calque/op/aten/cat.h"
+#include "calque/op/aten/like.h"
+#include "calque/op/aten/zeros.h"
 #include "decoder_heads.h"
 #include "encoder_heads.h"
 
@@ -30,6 +33,15 @@ PretrainedModel::TiedWeights XlmWords::tied_weights() const {
 }
 
 Child<Linear>* XlmWords::output_embeddings() { return &pred_layer->proj; }
+
+// The text with a mask behind it, read anew for every word.
+ModelInputs XlmWords::next_word_inputs(const Tensor& ids, const ModelOutput&, const Tensor&) const {
+  const Tensor mask = full({ids.size(0), 1}, config().integer("mask_token_id"), DType::int64);
+  const Tensor text = cat({ids, mask}, 1);
+  ModelInputs in{{arg::input_ids, text}};
+  if (const auto language = config().optional_integer("lang_id")) in.set(arg::langs, full_like(text, *language));
+  return in;
+}
 
 XlmSpanSearch::XlmSpanSearch(const HeadClass& head, const Config& c)
     : CopiedAs(head, c), qa_outputs(child<SQuADHead>("qa_outputs", c)) {
@@ -75,7 +87,8 @@ Architecture xlm_architecture(const HeadFamily& family, std::string model_type, 
                           {"start_n_top", KeyKind::length},
                           {"end_n_top", KeyKind::length}},
                  .relations = {multiple("emb_dim", "n_heads")}},
-      .classes = {std::move(base), head_class<XlmWords>({"masked-lm", "pretraining"}, {&family, "WithLMHeadModel"}),
+      .classes = {std::move(base),
+                  head_class<XlmWords>({"masked-lm", "causal-lm", "pretraining"}, {&family, "WithLMHeadModel"}),
                   head_class<SummaryClassification>(
                       {"sequence-classification"},
                       {.family = &family, .part = "ForSequenceClassification", .classifier = nullptr}),

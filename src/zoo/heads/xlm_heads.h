@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "calque/hub/next_word.h"
 #include "calque/hub/registry.h"
 #include "summary_heads.h"
 #include "zoo/blocks/family_module.h"
@@ -10,11 +11,13 @@
 namespace calque {
 
 // Of a masked text, or one that goes on.
-struct XlmWords : CopiedAs<XlmWords, SummaryHead> {
+struct XlmWords : CopiedAs<XlmWords, SummaryHead>, NextWordModel {
   XlmWords(const HeadClass& head, const Config& c);
   ModelOutput forward(const ModelInputs& in) override;
   TiedWeights tied_weights() const override;
   Child<Linear>* output_embeddings() override;
+  bool can_generate() const override { return true; }
+  ModelInputs next_word_inputs(const Tensor& ids, const ModelOutput& before, const Tensor& rows) const override;
 
   struct PredLayer : NamedModule<PredLayer> {
     static constexpr const char* forward_arguments[] = {"x"};
