@@ -20,6 +20,7 @@
 #include "calque/op/aten/zeros.h"
 #include "calque/op/mode.h"
 #include "calque/op/tree.h"
+#include "generate/compiled_steps.h"
 
 namespace calque {
 namespace {
@@ -71,7 +72,7 @@ KeyValueCache with_rows(const KeyValueCache& cache, const Tensor& rows) {
 class Steps {
  public:
   Steps(PretrainedModel& model, const ModelInputs& inputs, int64_t prompt_length, const GenerationConfig& config,
-        bool goes_back, ModelGenerateOutput& out)
+        bool goes_back, std::optional<int64_t> compile_after, ModelGenerateOutput& out)
       : model_(model),
         inputs_(inputs),
         prompt_length_(prompt_length),
@@ -81,10 +82,12 @@ class Steps {
         before_text_(virtual_tokens(model)),
         best_logit_model_(dynamic_cast<BestLogitModel*>(&model)),
         next_word_model_(dynamic_cast<NextWordModel*>(&model)),
-        encoder_decoder_(model.is_encoder_decoder()) {}
+        encoder_decoder_(model.is_encoder_decoder()),
+        compile_after_(compile_after.value_or(config.cache_implementation == "static" ? 1 : -1)) {}
 
   Tensor operator()(const GenerationStep& step) {
     if (next_word_model_) return next_word(step);
+    if (std::optional<Tensor> logits = by_plan(step)) return *logits;
     const int64_t rows = step.input_ids.size(0);
     if (step.rows.defined()) cache_ = with_rows(cache_, step.rows);
     if (step.cache_position == 0)
@@ -169,8 +172,46 @@ class Steps {
 
   // Hooks and observers see the call that everybody makes.
   ModelOutput called(const ModelInputs& in, bool best_alone) {
-    if (!best_alone || !best_logit_model_ || model_.is_watched()) return model_(in);
-    return best_logit_model_->forward_best(in, best_logit_);
+    return model_.is_watched() ? model_(in) : answered(in, best_alone);
+  }
+  ModelOutput answered(const ModelInputs& in, bool best_alone) {
+    return best_alone && best_logit_model_ ? best_logit_model_->forward_best(in, best_logit_) : model_(in);
+  }
+
+  // One more token of every row, and nothing else to look at.
+  bool is_plain_step(const GenerationStep& step) const {
+    if (encoder_decoder_ || goes_back_ || step.rows.defined() || step.logits_to_keep != 1 || step.input_ids.size(1) != 1 ||
+        step.cache_position == 0 || config_.return_dict_in_generate.value_or(false) || !config_.use_cache.value_or(true) ||
+        !model_.takes(arg::use_cache) || model_.is_watched())
+      return false;
+    for (const ModelInputs::Item& given : inputs_.items())
+      if (given.name != arg::input_ids.name && given.name != arg::attention_mask.name) return false;
+    return all_ones(step.attention_mask);
+  }
+
+  // None where the model itself is to take the step.
+  std::optional<Tensor> by_plan(const GenerationStep& step) {
+    const bool plain = is_plain_step(step);
+    if (!compiled_) {
+      if (!plain || compile_after_ < 0 || compile_after_-- > 0) return std::nullopt;
+      if (cache_.length().as_int() != step.cache_position || !CompiledSteps::can(model_, cache_)) return std::nullopt;
+      compiled_.emplace(model_, cache_);
+      cache_ = {};
+    }
+    if (plain && compiled_->length() == step.cache_position) {
+      ModelInputs in;
+      in.set(arg::input_ids, step.input_ids);
+      in.set(arg::use_cache, true);
+      if (model_.takes(arg::logits_to_keep)) in.set(arg::logits_to_keep, 1);
+      const CompiledSteps::Scope scope(*compiled_);
+      const ModelOutput result = answered(in, step.best_alone);
+      if (scope.answered()) return result["logits"];
+    }
+    cache_ = compiled_->cache();
+    cache_.ends_at(compiled_->length());
+    compiled_.reset();
+    compile_after_ = -1;
+    return std::nullopt;
   }
 
   int64_t embedded() const {
@@ -263,6 +304,8 @@ class Steps {
   NextWordModel* const next_word_model_;    // null where each position says what comes behind it
   const bool encoder_decoder_;
   KeyValueCache cache_;
+  std::optional<CompiledSteps> compiled_;  // has the cache while it is there
+  int64_t compile_after_;                  // steps that the model takes first; -1: all of them
   BestLogit best_logit_;
   ModelOutput before_;  // of a NextWordModel's last step
   Value encoder_outputs_;
@@ -408,7 +451,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
                                 : prompt.defined() && prompt.numel() > 0 ? prompt.size(1)
                                                                          : 1;  // the bos token
   const bool goes_back = options.assistant || options.candidates || config.prompt_lookup_num_tokens;
-  Steps steps(model, inputs, prompt_length, config, goes_back, out);
+  Steps steps(model, inputs, prompt_length, config, goes_back, options.compile_after, out);
   // The assistant reads the same prompt or, with an encoder of its own, the same source.
   std::optional<Steps> assistant_steps;
   std::optional<AssistantCandidates> candidates;
@@ -419,7 +462,7 @@ ModelGenerateOutput generate(PretrainedModel& model, const ModelInputs& given, c
     check_assistant(model, *options.assistant);
     assistant_inputs.set(arg::past_key_values, {});
     assistant_inputs.set(arg::encoder_outputs, {});
-    assistant_steps.emplace(*options.assistant, assistant_inputs, prompt_length, assistant_config, true, unused);
+    assistant_steps.emplace(*options.assistant, assistant_inputs, prompt_length, assistant_config, true, -1, unused);
     AssistantCandidates::Shown shown{.padding = !model.is_encoder_decoder()};
     if (model.is_encoder_decoder() && !inputs[arg::decoder_attention_mask].defined())
       shown.again_within = options.assistant->config()

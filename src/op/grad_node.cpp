@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/op/mode.h"
 #include "calque/op/owner.h"
+#include "calque/tensor/print.h"
 #include "op/well_known.h"
 
 namespace calque {
@@ -92,7 +93,18 @@ GradEdge gradient_edge(const Tensor& t) {
   return {};
 }
 
+namespace {
+
+std::string name_of_grad_fn(const TensorBase& t) {
+  const Ref<GradNode> node = grad_fn(Tensor(t));
+  return node ? node->name() : std::string();
+}
+
+}  // namespace
+
 void set_history(const Tensor& t, const Ref<GradNode>& node, uint32_t result) {
+  static const bool is_told = (set_grad_fn_namer(name_of_grad_fn), true);
+  static_cast<void>(is_told);
   GradState& state = grad_state(t);
   state.node = node;
   state.result = result;

@@ -1,6 +1,7 @@
 #include "calque/tensor/print.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -253,6 +254,7 @@ void check(const PrintOptions& o) {
       throw UserError(std::string("print options: ") + name + " must be 0 or more, found " + std::to_string(value));
 }
 
+std::atomic<GradFnNamer> grad_fn_namer = nullptr;
 std::mutex options_mutex;
 PrintOptions process_options;
 
@@ -282,9 +284,15 @@ std::string tensor_str(const TensorBase& t, const PrintOptions& options) {
     if (options.edgeitems == 0) suffixes.push_back(size_suffix(t.sym_sizes()));
     if (!is_default_dtype(t.dtype())) suffixes.push_back(dtype);
   }
-  if (t.requires_grad()) suffixes.push_back("requires_grad=True");
+  if (t.requires_grad()) {
+    const GradFnNamer namer = grad_fn_namer;
+    const std::string made_by = namer ? namer(t) : "";
+    suffixes.push_back(made_by.empty() ? "requires_grad=True" : "grad_fn=<" + made_by + ">");
+  }
   return with_suffixes(std::move(text), suffixes, indent, options.linewidth);
 }
+
+void set_grad_fn_namer(GradFnNamer namer) { grad_fn_namer = namer; }
 
 void set_printoptions(const PrintOptions& options) {
   check(options);

@@ -45,6 +45,15 @@ TEST(Backward, adds_into_the_leaves) {
   EXPECT_THAT(values_of(grad_of(x)), ElementsAre(12, 14, 16));
 }
 
+// PyTorch's texts.
+TEST(Backward, tensors_say_what_made_them) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_EQ((x * 2).str(), "tensor([2., 4.], dtype=torch.float64, grad_fn=<MulBackward0>)");
+  EXPECT_EQ(x.str(), "tensor([1., 2.], dtype=torch.float64, requires_grad=True)");
+  EXPECT_EQ((x * 2).unsqueeze(1).str(), "tensor([[2.],\n        [4.]], dtype=torch.float64, grad_fn=<UnsqueezeBackward0>)");
+  EXPECT_EQ((x * 2).detach().str(), "tensor([2., 4.], dtype=torch.float64)");
+}
+
 TEST(Backward, sums_over_all_ways) {
   const Tensor x = leaf({2});
   const Tensor y = x * x;

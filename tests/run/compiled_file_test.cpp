@@ -34,7 +34,7 @@ class CompiledFiles : public testing::Test {
     const NoGradGuard no_grad;
     program_.emplace(export_program(module_, {x_}));
     file_ = save_compiled_program(*program_, path());
-    expected_ = program_->call({x_});
+    expected_ = second_call(*program_);
   }
   std::string path(const std::string& name = "compiled.pt2") const { return folder_.path(name); }
 
@@ -62,13 +62,18 @@ class CompiledFiles : public testing::Test {
       content.replace(at, from.size(), to);
     };
   }
+  // Packed weights come in with the second call, and a build without optimisation sums them in another order than the first.
+  Value second_call(const ExportedProgram& program) const {
+    static_cast<void>(program.call({x_}));
+    return program.call({x_});
+  }
   // The bytes that a plan packed itself, and that it gives what the program gives.
   size_t packed_anew(const std::string& path) const {
     const NoGradGuard no_grad;
     const auto program = load_program(path);
     const auto plan = Plan::make(*program);
     EXPECT_TRUE(same(plan->call({x_}).at(0), expected_));
-    EXPECT_TRUE(same(program->call({x_}), expected_));
+    EXPECT_TRUE(same(second_call(*program), expected_));
     return plan->packed_bytes();
   }
 

@@ -78,6 +78,9 @@ struct GenerateOptions {
   // For generate with a model: a smaller one with the same vocabulary that proposes ids, and its own settings.
   PretrainedModel* assistant = nullptr;
   GenerationConfig assistant_config = {};
+  // Likewise: after so many steps of one token each, a plan takes the others where it can, with a cache of fixed capacity
+  // (docs/generation.md). Negative: never. None: after the first where `cache_implementation` is "static", else never.
+  std::optional<int64_t> compile_after = {};
 };
 
 struct GenerateOutput {

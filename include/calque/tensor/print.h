@@ -22,6 +22,10 @@ struct PrintOptions {
   static PrintOptions full_profile() { return {.threshold = INT64_MAX, .sci_mode = {}}; }
 };
 
+// What made the tensor, as op/grad_node.h names it ("MulBackward0"); empty for leaves. Null until something was recorded.
+using GradFnNamer = std::string (*)(const TensorBase& tensor);
+void set_grad_fn_namer(GradFnNamer namer);
+
 std::string tensor_str(const TensorBase& tensor, const PrintOptions& options);
 
 // Of the process; any thread may set and read them. UserError for negative numbers.
