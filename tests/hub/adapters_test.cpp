@@ -338,6 +338,28 @@ TEST(Adapters, H300_checkpointing_with_adapters_lets_gradients_through_the_embed
   EXPECT_FALSE(gives());
 }
 
+TEST(Adapters, H300_recomputed_layers_give_the_adapters_their_gradients) {
+  for (const bool reentrant : {true, false}) {
+    const auto model = base();
+    load_adapter(*model, adapters("lora"), "default", {.trains = true});
+    model->train();
+    model->config().set("use_cache", false);
+    model->gradient_checkpointing_enable({.use_reentrant = reentrant});
+    const SafetensorsFile file = expected("lora");
+    const GradModeScope recording(true);
+    const Tensor loss = (*model)({{arg::input_ids, file.tensor("input_ids")},
+                                  {arg::attention_mask, file.tensor("attention_mask")},
+                                  {arg::labels, file.tensor("labels")}})
+                            .loss();
+    backward(loss);
+    for (const auto& [name, parameter] : model->named_parameters()) {
+      if (!file.find("grad." + name)) continue;
+      ASSERT_TRUE(grad_of(parameter).defined()) << name << reentrant;
+      EXPECT_LT(furthest(grad_of(parameter), file.tensor("grad." + name)), 1e-5) << name << reentrant;
+    }
+  }
+}
+
 // ---- training, freezing, sums -------------------------------------------------------------------------------------------------
 
 TEST(Adapters, only_the_active_adapter_is_trained) {
