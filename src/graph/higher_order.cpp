@@ -330,7 +330,10 @@ const std::vector<std::pair<const char*, Function::Body>>& higher_order_function
            if (name == "use_reentrant") options.use_reentrant = value.to_bool();
            if (name == "preserve_rng_state") options.preserve_rng_state = value.to_bool();
          }
-         const auto body = [graph = graph_of(args.at(0))](const Value& inputs) { return graph(inputs.to_items()); };
+         const auto body = [graph = graph_of(args.at(0)), owner = thread_context().running_owner](const Value& inputs) {
+           const ContextScope<&ThreadContext::running_owner> scope(owner);  // computed again when the graph has run
+           return graph(inputs.to_items());
+         };
          return checkpoint_values(body, tuple(Values(args.begin() + 1, args.end())), options);
        }},
       {"torch.ops.higher_order.wrap_with_autocast",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs with their backward pass beside PyTorch's: python tests/peers/joint.py [--only NAME] [--show] [--all]
 
-Each layer of tools/golden/nn_cases.py, with the sum of its results for a loss, and with --all one class of each architecture with
+Each layer of tools/golden/nn_cases.py, with the sum of its results for a loss, or with --zoo one class of each architecture with
 labels, is exported by PyTorch and saved. Calque reads the file and adds the backward pass (`calque export --backward`), as
 torch.export.experimental._export_forward_backward does. Compared are: the programs as printed; the results of the file that
 Calque writes, opened and run by PyTorch; PyTorch's file, opened and written again by Calque. Forms that differ are listed with the
@@ -13,6 +13,7 @@ The form "partition" is what the forward pass keeps for the backward one: Calque
 gradients of both of Calque's partitions those of its eager pass.
 """
 import argparse
+import itertools
 import json
 import os
 import re
@@ -52,12 +53,12 @@ class WithLoss(torch.nn.Module):
 class Loss(torch.nn.Module):
     """A model's loss alone: PyTorch takes no other result that wants gradients."""
 
-    def __init__(self, model):
+    def __init__(self, model, flags):
         super().__init__()
-        self.m = model
+        self.m, self.flags = model, flags
 
     def forward(self, **kwargs):
-        return self.m(**kwargs).loss
+        return self.m(**kwargs, **self.flags).loss
 
 
 def layer_cases(every):
@@ -73,7 +74,21 @@ def layer_cases(every):
 
 
 
-def zoo_models():
+def trainable(model, inputs):
+    """Makes of the model one that PyTorch takes: no parameter is two, and each that wants a gradient gets one."""
+    seen = set()
+    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
+        if id(parameter) in seen:
+            path, _, leaf = name.rpartition(".")
+            setattr(model.get_submodule(path), leaf, torch.nn.Parameter(parameter.detach().clone()))
+        seen.add(id(parameter))
+    model(**inputs).loss.backward()
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter.grad is not None)
+        parameter.grad = None
+
+
+def zoo_models(only):
     """Of each architecture the first class that gives a loss, in its first configuration."""
     import logging
 
@@ -88,17 +103,19 @@ def zoo_models():
     seen = set()
     for arch, task, cls in zoo_cases.classes(os.path.join(HERE, "zoo.tsv")):
         cases = models.module_of(arch)
-        if arch in seen or cases is None:
+        if arch in seen or cases is None or only and not any(cls.startswith(x) for x in only):
             continue
         model = models.make(arch, cls, cases.CONFIGS[0], cases)
         case = next(zoo_gradients.with_labels(arch, task, cls, model, cases), None) if model is not None else None
         if case is None or cls.endswith("Model") and not {"return_loss", "labels"} & set(case[1]):
             continue
         seen.add(arch)
+        trainable(model, case[1])
         for part in model.modules():  # no caches among the results
             if getattr(getattr(part, "config", None), "use_cache", False):
                 part.config.use_cache = False
-        yield cls, lambda model=model: Loss(model), (), {k: bool(v) if k == "return_loss" else v for k, v in case[1].items()}
+        flags = {k: True for k in case[1] if k == "return_loss"}
+        yield cls, lambda model=model, flags=flags: Loss(model, flags), (), {k: v for k, v in case[1].items() if k not in flags}
 
 
 def flat_results(program, inputs):
@@ -287,7 +304,7 @@ def one(name, make, inputs, kwargs, folder):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--all", action="store_true", help="every layer")
-    p.add_argument("--zoo", action="store_true", help="one class of each architecture instead of layers")
+    p.add_argument("--zoo", action="store_true", help="one class of each architecture alone, each with its loss for the result")
     p.add_argument("--only", action="append", help="cases whose name starts so")
     p.add_argument("--show", action="store_true", help="print both programs where they differ")
     o = p.parse_args()
@@ -299,7 +316,7 @@ def main():
                 gaps[name, form] = reason
     passed = failed = listed = refused = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, make, inputs, kwargs in zoo_models() if o.zoo else layer_cases(o.all or bool(o.only)):
+        for name, make, inputs, kwargs in itertools.chain(() if o.zoo else layer_cases(o.all or bool(o.only)), zoo_models(o.only) if o.zoo else ()):
             if o.only and not any(name.startswith(x) for x in o.only):
                 continue
             found = one(name, make, inputs, kwargs, folder)
@@ -307,7 +324,7 @@ def main():
                 continue
             if "PyTorch" in found:
                 refused += 1
-                if o.show:
+                if o.show or o.zoo:
                     print(f"{name}: PyTorch makes none: {found['PyTorch']}")
                 continue
             for form in ("printed", "results", "read", "module", "inference", "simple", "partition"):

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "calque/grad/checkpoint.h"
+#include "calque/graph/graph_module.h"
+#include "calque/graph/text.h"
 #include "calque/op/ops.h"
 #include "calque/trace/make_fx.h"
+#include "support/live_bytes.h"
 
 namespace calque::checkpoint_trace_test {
 namespace {
@@ -48,6 +51,27 @@ TEST(TracedCheckpoint, leaves_no_mark_in_a_forward_pass) {
     };
     EXPECT_EQ(make_fx_values(f, {randn({3})}, {}).module->code(), make_fx_values(plain, {randn({3})}, {}).module->code());
   }
+}
+
+TEST(TracedCheckpoint, the_region_that_dynamo_makes_runs_checkpointed) {
+  Graph g = parse_graph(R"(
+    %x = placeholder
+    %wrap_body_0 = get_attr[wrap_body_0]
+    %region = torch.ops.higher_order.tag_activation_checkpoint(%wrap_body_0, %x, use_reentrant=False)
+    return %region)");
+  auto region = std::make_shared<GraphModule>(
+      parse_graph("%x = placeholder\n%y = aten.tanh.default(%x)\n%z = aten.exp.default(%y)\nreturn %z"));
+  GraphModule gm({{"wrap_body_0", std::move(region)}}, std::move(g));
+  const Tensor x = randn({64}).set_requires_grad();
+  test::LiveBytes live;
+  Tensor y;
+  {
+    const ModeScope counting(live);
+    y = gm({x}).to_tensor();
+  }
+  EXPECT_LE(live.count(), 64 * sizeof(float));  // the result; without the region tanh's too
+  backward(y.sum());
+  EXPECT_TRUE(allclose(grad_of(x), tanh(x).exp() * (1 - tanh(x) * tanh(x))));
 }
 
 }  // namespace
