@@ -260,6 +260,7 @@ void run_train(const TrainCommandOptions& o) {
 void run_grad(const GradCommandOptions& o) {
   const GradModeScope recording(true);
   const std::shared_ptr<PretrainedModel> model = load_model({o.model, o.model_class, o.dtype, o.attention});
+  if (o.train) make_trainable(*model);  // batch norms write their statistics, which lie in the mapped file
   model->train(o.train);
   const ModelInputs inputs = read_model_inputs("grad", o.inputs, *model);
   const ModelOutput result = (*model)(inputs);
