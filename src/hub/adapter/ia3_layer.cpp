@@ -102,14 +102,7 @@ void Ia3Layer::unmerge_one(const std::string& name) {
 }
 
 std::shared_ptr<Ia3Layer> make_ia3_layer(const std::shared_ptr<Module>& target, bool feedforward, bool& fan_in_fan_out) {
-  const bool linear = dynamic_cast<const Linear*>(target.get());
-  if (linear || is_conv1d(*target)) {
-    if (fan_in_fan_out == linear) {
-      warn(linear
-               ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
-               : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
-      fan_in_fan_out = !linear;
-    }
+  if (is_matrix_layer(*target, fan_in_fan_out)) {
     return std::make_shared<Ia3Layer>(target, feedforward, fan_in_fan_out);
   }
   if (dynamic_cast<const Conv2d*>(target.get()) || dynamic_cast<const Conv3d*>(target.get()))

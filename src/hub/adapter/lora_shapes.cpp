@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
-#include "calque/base/warning.h"
 #include "calque/hub/adaptable.h"
 #include "calque/nn/convolution.h"
 #include "calque/nn/functional.h"
@@ -262,14 +261,7 @@ class LoraParameter final : public LoraLayer {
 }  // namespace
 
 std::shared_ptr<LoraLayer> make_lora_layer(const std::shared_ptr<Module>& target, bool& fan_in_fan_out) {
-  const bool linear = dynamic_cast<const Linear*>(target.get());
-  if (linear || is_conv1d(*target)) {
-    if (fan_in_fan_out == linear) {
-      warn(linear
-               ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
-               : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
-      fan_in_fan_out = !linear;
-    }
+  if (is_matrix_layer(*target, fan_in_fan_out)) {
     return make_lora_linear(target, fan_in_fan_out);
   }
   if (dynamic_cast<const Embedding*>(target.get())) return std::make_shared<LoraEmbedding>(target);

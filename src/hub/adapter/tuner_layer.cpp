@@ -5,6 +5,7 @@
 #include "base/join.h"
 #include "calque/base/error.h"
 #include "calque/base/warning.h"
+#include "calque/nn/linear.h"
 
 namespace calque::adapter {
 
@@ -18,6 +19,18 @@ void set_values(const Tensor& parameter, const Tensor& values) {
 bool all_finite(const Tensor& values) { return values.isfinite().all().item_as<bool>(); }
 
 bool is_conv1d(const Module& module) { return module.type_name() == "transformers.pytorch_utils.Conv1D"; }
+
+bool is_matrix_layer(const Module& module, bool& fan_in_fan_out) {
+  const bool linear = dynamic_cast<const Linear*>(&module);
+  if (!linear && !is_conv1d(module)) return false;
+  if (fan_in_fan_out == linear) {
+    warn(linear
+             ? "fan_in_fan_out is set to True but the target module is `torch.nn.Linear`. Setting fan_in_fan_out to False."
+             : "fan_in_fan_out is set to False but the target module is `Conv1D`. Setting fan_in_fan_out to True.");
+    fan_in_fan_out = !linear;
+  }
+  return true;
+}
 
 Module& reached(const ModuleDict& modules, const std::string& name) {
   for (const auto& slot : modules.module_slots())

@@ -18,7 +18,9 @@ Tensor transposed_if(const Tensor& weight, bool fan_in_fan_out);
 // Replaces the values of a parameter, which stays the one that it is.
 void set_values(const Tensor& parameter, const Tensor& values);
 bool all_finite(const Tensor& values);
-bool is_conv1d(const Module& module);  // transformers' Conv1D, whose weight is (in, out)
+bool is_conv1d(const Module& module);  // transformers' Conv1D, whose weight is (in, out); Linear's is (out, in)
+// Is it one of these two? Then `fan_in_fan_out` says (in, out) as the layer is; a warning where it was told otherwise.
+bool is_matrix_layer(const Module& module, bool& fan_in_fan_out);
 // A module of a ModuleDict, which is reached by it from now on.
 Module& reached(const ModuleDict& modules, const std::string& name);
 void set_requires_grad(Module& module, bool value);
